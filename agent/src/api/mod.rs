@@ -1,0 +1,24 @@
+//! The Kubernetes kinds that Weir reads and that k8s-openapi does not carry.
+//!
+//! Gateway API v1.6: one `ParentReference` and one `BackendRef` for all route kinds. Fields that the
+//! CRD gives a default are optional here, because objects may come from files, not from a server.
+
+mod backend;
+mod client_group;
+mod reference_grant;
+mod refs;
+mod tcp_route;
+
+pub use backend::{Backend, BackendSpec, StaticEndpoint};
+pub use client_group::{ClientGroup, ClientGroupSpec, ClientSelector};
+pub use reference_grant::{ReferenceGrant, ReferenceGrantFrom, ReferenceGrantSpec, ReferenceGrantTo};
+pub use refs::{BackendRef, ParentReference};
+pub use tcp_route::{TCPRoute, TCPRouteRule, TCPRouteSpec};
+
+/// API group of the Gateway API.
+pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+/// API group of Weir's own kinds and annotations.
+pub const WEIR_GROUP: &str = "weir.dev";
+/// Annotation on a route: how a leg and an endpoint are chosen
+/// (`weir_common::abi::tables::Policy::name`).
+pub const LOAD_BALANCING: &str = "weir.dev/load-balancing";

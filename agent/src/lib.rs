@@ -1,0 +1,10 @@
+//! Weir's agent: reads routes, compiles them into tables and keeps the kernel's in step.
+//!
+//! Data flow, one module an arrow: `provider` → `resources` → `translate` → `ir` → `compile` →
+//! tables → `plan` → `bpf`. Only `bpf` touches the kernel's BPF side.
+
+pub mod api;
+pub mod compile;
+pub mod ir;
+pub mod resources;
+pub mod stats;

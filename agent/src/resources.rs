@@ -1,0 +1,52 @@
+//! The input of `translate`: objects as they were written, from files or from a cluster.
+
+use crate::api::{Backend, ClientGroup, ReferenceGrant, TCPRoute};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Service},
+    discovery::v1::EndpointSlice,
+};
+use serde::Serialize;
+use std::{collections::BTreeMap, fmt, net::IpAddr};
+
+/// Namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ObjectKey {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// Makes a key.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Everything that decides what the tables hold. Ordered, so that equal input gives equal output.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resources {
+    /// Services.
+    pub services: BTreeMap<ObjectKey, Service>,
+    /// EndpointSlices; they name their Service by the label `kubernetes.io/service-name`.
+    pub endpoint_slices: BTreeMap<ObjectKey, EndpointSlice>,
+    /// Namespaces, by name.
+    pub namespaces: BTreeMap<String, Namespace>,
+    /// TCPRoutes.
+    pub tcp_routes: BTreeMap<ObjectKey, TCPRoute>,
+    /// ReferenceGrants.
+    pub reference_grants: BTreeMap<ObjectKey, ReferenceGrant>,
+    /// Backends.
+    pub backends: BTreeMap<ObjectKey, Backend>,
+    /// ClientGroups.
+    pub client_groups: BTreeMap<ObjectKey, ClientGroup>,
+    /// Last good DNS answers for the host names of Backends; a name that was never resolved is absent.
+    pub resolved: BTreeMap<String, Vec<IpAddr>>,
+}

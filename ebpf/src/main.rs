@@ -1,0 +1,61 @@
+//! Entry points of the kernel programs. Policy is `weir_common::decide`; here is only the way to it.
+
+#![no_std]
+#![no_main]
+#![expect(internal_features, reason = "BPF has atomic read-modify-write only as intrinsics")]
+#![feature(core_intrinsics, adt_const_params)]
+
+mod atomic;
+mod count;
+mod env;
+mod health;
+mod maps;
+mod sock;
+mod sockops;
+
+use aya_ebpf::{
+    macros::{cgroup_sock_addr, sock_ops},
+    programs::{SockAddrContext, SockOpsContext},
+};
+
+/// connect() of an IPv4 socket.
+#[cgroup_sock_addr(connect4)]
+pub fn weir_connect4(ctx: SockAddrContext) -> i32 {
+    sock::connect(&sock::V4(&ctx))
+}
+
+/// connect() of an IPv6 socket, also to a v4-mapped address.
+#[cgroup_sock_addr(connect6)]
+pub fn weir_connect6(ctx: SockAddrContext) -> i32 {
+    sock::connect(&sock::V6(&ctx))
+}
+
+/// getpeername() of an IPv4 socket.
+#[cgroup_sock_addr(getpeername4)]
+pub fn weir_getpeername4(ctx: SockAddrContext) -> i32 {
+    sock::getpeername(&sock::V4(&ctx))
+}
+
+/// getpeername() of an IPv6 socket.
+#[cgroup_sock_addr(getpeername6)]
+pub fn weir_getpeername6(ctx: SockAddrContext) -> i32 {
+    sock::getpeername(&sock::V6(&ctx))
+}
+
+/// Life-cycle of TCP sockets.
+#[sock_ops]
+pub fn weir_sockops(ctx: SockOpsContext) -> u32 {
+    sockops::observe(&ctx);
+    1
+}
+
+/// A panic would mean a bug; the loop makes the verifier refuse a program that can reach it.
+#[cfg(not(test))]
+#[panic_handler]
+fn panic(_info: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
+
+#[unsafe(link_section = "license")]
+#[unsafe(no_mangle)]
+static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

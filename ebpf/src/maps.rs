@@ -1,0 +1,61 @@
+//! Every map. Names, sizes and meanings are in `weir_common::abi`; the loader pins them by path.
+
+use aya_ebpf::{
+    bindings::BPF_F_NO_PREALLOC,
+    btf_maps::SkStorage,
+    macros::{btf_map, map},
+    maps::{Array, HashMap, PerCpuArray, PerCpuHashMap, RingBuf},
+};
+use weir_common::abi::{
+    ids::{BackendId, EndpointId, NamespaceId, SplitId, StatsId},
+    maps::{EVENT_BYTES, MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_SCOPED, MAX_SPLITS},
+    settings::{Heartbeat, Settings},
+    socket::SocketRecord,
+    stats::{Counter, Histogram, HistogramKey, LegStats, RejectKey},
+    tables::{
+        Backend, BackendState, ClientKey, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue, ScopedKey,
+        SlotKey, Split, Target,
+    },
+};
+
+// Without preallocation a map costs memory for what it holds, not for what it could hold, and a
+// value is never changed under a reader: an update puts a new element in place of the old one.
+const FLAGS: u32 = BPF_F_NO_PREALLOC;
+
+#[map]
+pub(crate) static FRONTENDS: HashMap<FrontendKey, FrontendValue> = HashMap::with_max_entries(MAX_FRONTENDS, FLAGS);
+#[map]
+pub(crate) static SCOPED: HashMap<ScopedKey, Target> = HashMap::with_max_entries(MAX_SCOPED, FLAGS);
+#[map]
+pub(crate) static SPLITS: HashMap<SplitId, Split> = HashMap::with_max_entries(MAX_SPLITS, FLAGS);
+#[map]
+pub(crate) static TICKETS: HashMap<SplitId, u64> = HashMap::with_max_entries(MAX_SPLITS, FLAGS);
+#[map]
+pub(crate) static BACKENDS: HashMap<BackendId, Backend> = HashMap::with_max_entries(MAX_BACKENDS, FLAGS);
+#[map]
+pub(crate) static BACKEND_STATES: HashMap<BackendId, BackendState> = HashMap::with_max_entries(MAX_BACKENDS, FLAGS);
+#[map]
+pub(crate) static ENDPOINTS: HashMap<SlotKey, Endpoint> = HashMap::with_max_entries(MAX_ENDPOINTS, FLAGS);
+#[map]
+pub(crate) static ENDPOINT_STATES: HashMap<EndpointId, EndpointState> = HashMap::with_max_entries(MAX_ENDPOINTS, FLAGS);
+#[map]
+pub(crate) static RINGS: HashMap<SlotKey, RingValue> = HashMap::with_max_entries(MAX_ENDPOINTS, FLAGS);
+#[map]
+pub(crate) static CLIENTS: HashMap<ClientKey, NamespaceId> = HashMap::with_max_entries(MAX_CLIENTS, FLAGS);
+#[map]
+pub(crate) static SETTINGS: Array<Settings> = Array::with_max_entries(1, 0);
+#[map]
+pub(crate) static HEARTBEAT: Array<Heartbeat> = Array::with_max_entries(1, 0);
+#[map]
+pub(crate) static STATS: PerCpuHashMap<StatsId, LegStats> = PerCpuHashMap::with_max_entries(MAX_SPLITS, FLAGS);
+#[map]
+pub(crate) static REJECTS: PerCpuHashMap<RejectKey, u64> = PerCpuHashMap::with_max_entries(MAX_SPLITS, FLAGS);
+#[map]
+pub(crate) static HISTOGRAMS: PerCpuHashMap<HistogramKey, Histogram> =
+    PerCpuHashMap::with_max_entries(MAX_SPLITS, FLAGS);
+#[map]
+pub(crate) static COUNTERS: PerCpuArray<u64> = PerCpuArray::with_max_entries(Counter::COUNT, 0);
+#[map]
+pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(EVENT_BYTES, 0);
+#[btf_map]
+pub(crate) static SOCKETS: SkStorage<SocketRecord> = SkStorage::new();

@@ -1,0 +1,231 @@
+//! The life of a connection that the connect hook chose: SYN, handshake, end.
+//!
+//! Foreign sockets leave after one comparison of the callback's number, or one look-up when they
+//! send a SYN.
+
+use crate::{
+    count, health,
+    maps::{SETTINGS, SOCKETS},
+};
+use aya_ebpf::{
+    bindings::{
+        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB, BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG,
+        BPF_SOCK_OPS_TCP_CONNECT_CB, bpf_sock_ops,
+    },
+    helpers::{
+        bpf_ktime_get_ns, bpf_probe_read_kernel,
+        generated::{bpf_sk_storage_delete, bpf_sk_storage_get, bpf_sock_ops_cb_flags_set},
+    },
+    programs::SockOpsContext,
+};
+use core::ptr;
+use weir_common::{
+    abi::{
+        socket::{SocketRecord, Stage, Transferred},
+        stats::{ConnectFailure, Measure},
+    },
+    addr::Address,
+};
+
+const AF_INET: u32 = 2;
+
+// States of a TCP socket (include/net/tcp_states.h), as the state callback's arguments give them.
+const TCP_FIN_WAIT2: u32 = 5;
+const TCP_TIME_WAIT: u32 = 6;
+const TCP_CLOSE: u32 = 7;
+const TCP_CLOSE_WAIT: u32 = 8;
+const TCP_LAST_ACK: u32 = 9;
+const TCP_CLOSING: u32 = 11;
+
+/// Follows one callback.
+#[inline(always)]
+pub(crate) fn observe(ctx: &SockOpsContext) {
+    match ctx.op() {
+        BPF_SOCK_OPS_TCP_CONNECT_CB => on_syn(ctx),
+        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB => on_established(ctx),
+        BPF_SOCK_OPS_STATE_CB => on_state(ctx),
+        _ => {}
+    }
+}
+
+#[inline(always)]
+fn on_syn(ctx: &SockOpsContext) {
+    let Some(record) = record(ctx) else { return };
+    // The socket may have been sent to an endpoint once and now connects elsewhere.
+    if record.endpoint_port != remote_port(ctx) || record.endpoint_address != remote_address(ctx) {
+        forget(ctx);
+        return;
+    }
+    record.stage = Stage::Connecting as u8;
+    // SAFETY: the context is valid while the program runs.
+    unsafe { bpf_sock_ops_cb_flags_set(ctx.ops, BPF_SOCK_OPS_STATE_CB_FLAG as i32) };
+    if let Some(stats) = count::leg(record.leg_stats) {
+        // SAFETY: a live per-CPU value; only this CPU writes it.
+        unsafe { (*stats).attempted += 1 };
+    }
+    health::syn_sent(record);
+}
+
+#[inline(always)]
+fn on_established(ctx: &SockOpsContext) {
+    let Some(record) = record(ctx) else { return };
+    if record.stage != Stage::Connecting as u8 {
+        return;
+    }
+    let now = now_ns();
+    record.stage = Stage::Open as u8;
+    record.opened_ns = now;
+    let latency = now.saturating_sub(record.started_ns);
+    if let Some(stats) = count::leg(record.leg_stats) {
+        // SAFETY: a live per-CPU value; only this CPU writes it.
+        unsafe {
+            (*stats).opened += 1;
+            (*stats).connect_ns += latency;
+        }
+    }
+    count::time(record.leg_stats, Measure::ConnectLatency, latency);
+    health::opened(record);
+}
+
+#[inline(always)]
+fn on_state(ctx: &SockOpsContext) {
+    let (old, new) = (ctx.arg(0), ctx.arg(1));
+    match new {
+        TCP_CLOSE_WAIT | TCP_CLOSING | TCP_TIME_WAIT => {
+            if let Some(record) = record(ctx) {
+                record.peer_closed = 1;
+            }
+        }
+        TCP_CLOSE => {
+            if let Some(record) = record(ctx) {
+                on_close(ctx, record, old);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[inline(always)]
+fn on_close(ctx: &SockOpsContext, record: &mut SocketRecord, old: u32) {
+    let stage = record.stage;
+    record.stage = Stage::Done as u8;
+    if stage == Stage::Connecting as u8 {
+        let failure = ConnectFailure::from_errno(socket_error(ctx));
+        if let Some(stats) = count::leg(record.leg_stats) {
+            // SAFETY: a live per-CPU value; only this CPU writes it.
+            if let Some(count) = unsafe { (*stats).failed.get_mut(failure as usize) } {
+                *count += 1;
+            }
+        }
+        health::closed(record);
+        if failure.blames_endpoint() {
+            health::failed(record, now_ns());
+        }
+    } else if stage == Stage::Open as u8 {
+        let lifetime = now_ns().saturating_sub(record.opened_ns);
+        // SAFETY: the context is valid while the program runs. srtt_us is in eighths (tcp.h).
+        let rtt = u64::from(unsafe { (*ctx.ops).srtt_us } >> 3) * 1_000;
+        let moved = transferred(ctx, record, old);
+        if let Some(stats) = count::leg(record.leg_stats) {
+            // SAFETY: a live per-CPU value; only this CPU writes it.
+            unsafe {
+                (*stats).closed += 1;
+                (*stats).lifetime_ns += lifetime;
+                (*stats).rtt_ns += rtt;
+                (*stats).transferred.sent += moved.sent;
+                (*stats).transferred.received += moved.received;
+                (*stats).transferred.retransmissions += moved.retransmissions;
+            }
+        }
+        count::time(record.leg_stats, Measure::Lifetime, lifetime);
+        count::time(record.leg_stats, Measure::RoundTrip, rtt);
+        health::closed(record);
+    }
+}
+
+/// What the connection moved. TCP's own byte counts include one for SYN and FIN each.
+#[inline(always)]
+fn transferred(ctx: &SockOpsContext, record: &SocketRecord, old: u32) -> Transferred {
+    // SAFETY: the context is valid while the program runs.
+    let (acked, received, again) =
+        unsafe { ((*ctx.ops).bytes_acked, (*ctx.ops).bytes_received, (*ctx.ops).total_retrans) };
+    let fin_acked = matches!(old, TCP_FIN_WAIT2 | TCP_TIME_WAIT | TCP_LAST_ACK);
+    Transferred {
+        sent: acked.saturating_sub(1 + u64::from(fin_acked)),
+        received: received.saturating_sub(u64::from(record.peer_closed)),
+        retransmissions: u64::from(again),
+    }
+}
+
+/// Reads the socket's error, 0 where its place in the kernel's structure is not known.
+#[inline(always)]
+fn socket_error(ctx: &SockOpsContext) -> u32 {
+    let offset = match SETTINGS.get(0) {
+        Some(settings) if settings.sk_err_offset != 0 => settings.sk_err_offset,
+        _ => return 0,
+    };
+    // SAFETY: the helper reads kernel memory into a local and fails on a bad address.
+    unsafe {
+        let socket: *const u8 = (*ctx.ops).__bindgen_anon_2.sk.cast();
+        if socket.is_null() {
+            return 0;
+        }
+        bpf_probe_read_kernel(socket.wrapping_add(offset as usize).cast::<u32>()).unwrap_or(0)
+    }
+}
+
+#[inline(always)]
+fn now_ns() -> u64 {
+    // SAFETY: the helper has no preconditions.
+    unsafe { bpf_ktime_get_ns() }
+}
+
+#[inline(always)]
+fn record(ctx: &SockOpsContext) -> Option<&mut SocketRecord> {
+    // SAFETY: the socket is the one of this callback, which the kernel holds locked, so nobody else
+    // has a reference to its record.
+    unsafe {
+        let socket = (*ctx.ops).__bindgen_anon_2.sk;
+        if socket.is_null() {
+            return None;
+        }
+        let record = bpf_sk_storage_get((&raw const SOCKETS).cast_mut().cast(), socket.cast(), ptr::null_mut(), 0);
+        record.cast::<SocketRecord>().as_mut()
+    }
+}
+
+#[inline(always)]
+fn forget(ctx: &SockOpsContext) {
+    // SAFETY: as in `record`.
+    unsafe {
+        let socket = (*ctx.ops).__bindgen_anon_2.sk;
+        if !socket.is_null() {
+            bpf_sk_storage_delete((&raw const SOCKETS).cast_mut().cast(), socket.cast());
+        }
+    }
+}
+
+#[inline(always)]
+fn remote_port(ctx: &SockOpsContext) -> u16 {
+    // The port is big-endian in the upper half of the word, unlike in other contexts (bpf.h).
+    u16::from_be((ctx.remote_port() >> 16) as u16)
+}
+
+#[inline(always)]
+fn remote_address(ctx: &SockOpsContext) -> Address {
+    if ctx.family() == AF_INET {
+        return Address::from_v4_octets(ctx.remote_ip4().to_ne_bytes());
+    }
+    // Word by word: the verifier allows no wider load here.
+    let ops: *const bpf_sock_ops = ctx.ops;
+    // SAFETY: the context is valid while the program runs.
+    let words = unsafe {
+        [
+            ptr::read_volatile(&raw const (*ops).remote_ip6[0]),
+            ptr::read_volatile(&raw const (*ops).remote_ip6[1]),
+            ptr::read_volatile(&raw const (*ops).remote_ip6[2]),
+            ptr::read_volatile(&raw const (*ops).remote_ip6[3]),
+        ]
+    };
+    Address::from_v6_words(words)
+}
