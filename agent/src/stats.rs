@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use weir_common::abi::{
-    ids::{BackendId, EndpointId, StatsId},
+    ids::{BackendStateId, EndpointId, StatsId},
     stats::{Counter, Histogram, HistogramKey, LegStats, RejectKey},
     tables::{BackendState, EndpointState},
 };
@@ -23,5 +23,5 @@ pub struct Snapshot {
     /// Endpoints: open connections, failures, ejection.
     pub endpoints: BTreeMap<EndpointId, EndpointState>,
     /// Backends: how many of their endpoints are ejected.
-    pub backends: BTreeMap<BackendId, BackendState>,
+    pub backends: BTreeMap<BackendStateId, BackendState>,
 }

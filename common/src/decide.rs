@@ -2,7 +2,7 @@
 
 use crate::{
     abi::{
-        ids::{BackendId, StatsId},
+        ids::{BackendStateId, StatsId},
         settings::OnAgentLoss,
         tables::{Endpoint, FrontendKey, LegKind, ScopedKey, TargetKind},
     },
@@ -40,7 +40,9 @@ pub struct Forward<'a> {
     /// Counters of the leg.
     pub leg: StatsId,
     /// The backend.
-    pub backend: BackendId,
+    pub backend: BackendStateId,
+    /// How many endpoints it has.
+    pub n_endpoints: u32,
     /// The endpoint.
     pub endpoint: &'a Endpoint,
 }
@@ -85,7 +87,7 @@ pub fn decide<'a, E: Env>(env: &'a E, key: &FrontendKey) -> Verdict<'a> {
     let Some(value) = env.split(split) else {
         return missing;
     };
-    let Some(leg) = pick(env, split, value) else {
+    let Some(leg) = pick(env, value) else {
         return missing;
     };
     let id = match leg.kind() {
@@ -100,7 +102,9 @@ pub fn decide<'a, E: Env>(env: &'a E, key: &FrontendKey) -> Verdict<'a> {
         return reject(Reason::NoEndpoints);
     }
     match choose(env, value.policy(), id, backend) {
-        Some(endpoint) => Verdict::Forward(Forward { leg: leg.stats, backend: id, endpoint }),
+        Some(endpoint) => {
+            Verdict::Forward(Forward { leg: leg.stats, backend: backend.state, n_endpoints: backend.count, endpoint })
+        }
         None => reject(Reason::TableMiss),
     }
 }

@@ -2,7 +2,7 @@
 //! (`weir explain`) and tests from plain collections.
 
 use crate::abi::{
-    ids::{BackendId, EndpointId, NamespaceId, SplitId},
+    ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId},
     settings::OnAgentLoss,
     tables::{
         Backend, BackendState, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey,
@@ -22,14 +22,14 @@ pub trait Env {
     fn client_namespace(&self) -> Option<NamespaceId>;
     /// Looks up a split.
     fn split(&self, id: SplitId) -> Option<&Split>;
-    /// Takes the next ticket of a split: 0, 1, 2, … over all CPUs, each once.
-    fn next_ticket(&self, id: SplitId) -> u64;
+    /// Takes the next ticket of a sequence: 0, 1, 2, … over all CPUs, each once.
+    fn next_ticket(&self, id: SequenceId) -> u64;
     /// Looks up a backend.
     fn backend(&self, id: BackendId) -> Option<&Backend>;
     /// Looks up what is known of a backend's endpoints as a whole.
-    fn backend_state(&self, id: BackendId) -> Option<BackendState>;
+    fn backend_state(&self, id: BackendStateId) -> Option<BackendState>;
     /// Takes the next turn of a backend: 0, 1, 2, …
-    fn next_turn(&self, id: BackendId) -> u64;
+    fn next_turn(&self, id: BackendStateId) -> u64;
     /// Looks up an endpoint by its place in a list.
     fn endpoint(&self, key: &SlotKey) -> Option<&Endpoint>;
     /// Looks up what is known of an endpoint.

@@ -14,7 +14,7 @@ use aya_ebpf::{
 };
 use weir_common::{
     abi::{
-        ids::{BackendId, EndpointId, NamespaceId, SplitId},
+        ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId},
         settings::OnAgentLoss,
         stats::Counter,
         tables::{
@@ -81,7 +81,7 @@ impl Env for Kernel<'_> {
     }
 
     #[inline(always)]
-    fn next_ticket(&self, id: SplitId) -> u64 {
+    fn next_ticket(&self, id: SequenceId) -> u64 {
         match TICKETS.get_ptr_mut(id) {
             // SAFETY: a live map value.
             Some(ticket) => unsafe { atomic::fetch_add(ticket, 1) },
@@ -96,12 +96,12 @@ impl Env for Kernel<'_> {
     }
 
     #[inline(always)]
-    fn backend_state(&self, id: BackendId) -> Option<BackendState> {
+    fn backend_state(&self, id: BackendStateId) -> Option<BackendState> {
         look_up!(BACKEND_STATES, id).copied()
     }
 
     #[inline(always)]
-    fn next_turn(&self, id: BackendId) -> u64 {
+    fn next_turn(&self, id: BackendStateId) -> u64 {
         match BACKEND_STATES.get_ptr_mut(id) {
             // SAFETY: a live map value.
             Some(state) => unsafe { atomic::fetch_add(&raw mut (*state).turn, 1) },

@@ -3,11 +3,11 @@
 
 use crate::{
     atomic, count,
-    maps::{BACKEND_STATES, BACKENDS, ENDPOINT_STATES, SETTINGS},
+    maps::{BACKEND_STATES, ENDPOINT_STATES, SETTINGS},
 };
 use weir_common::{
     abi::{
-        ids::{BackendId, EndpointId, StatsId},
+        ids::{BackendStateId, EndpointId, StatsId},
         socket::SocketRecord,
         stats::EventKind,
         tables::EndpointState,
@@ -19,7 +19,8 @@ use weir_common::{
 /// Who is concerned by a change.
 #[derive(Clone, Copy)]
 struct Subject {
-    backend: BackendId,
+    backend: BackendStateId,
+    n_endpoints: u32,
     endpoint: EndpointId,
     leg: StatsId,
 }
@@ -27,7 +28,12 @@ struct Subject {
 impl From<&SocketRecord> for Subject {
     #[inline(always)]
     fn from(record: &SocketRecord) -> Self {
-        Self { backend: record.backend, endpoint: record.endpoint, leg: record.leg_stats }
+        Self {
+            backend: record.backend,
+            n_endpoints: record.n_endpoints,
+            endpoint: record.endpoint,
+            leg: record.leg_stats,
+        }
     }
 }
 
@@ -48,7 +54,12 @@ pub(crate) fn chosen(forward: &Forward<'_>, now: u64) {
     if unsent_is_failure(&before, now, &settings.ejection) {
         // SAFETY: as above.
         unsafe { (*state).unsent = 0 };
-        let subject = Subject { backend: forward.backend, endpoint: forward.endpoint.id, leg: forward.leg };
+        let subject = Subject {
+            backend: forward.backend,
+            n_endpoints: forward.n_endpoints,
+            endpoint: forward.endpoint.id,
+            leg: forward.leg,
+        };
         eject(subject, state, &before, now + duration_ns(before.ejections, &settings.ejection));
     }
 }
@@ -117,15 +128,13 @@ pub(crate) fn closed(record: &SocketRecord) {
 /// Ejects an endpoint, unless half of its backend is ejected already.
 #[inline(always)]
 fn eject(subject: Subject, state: *mut EndpointState, before: &EndpointState, until: u64) {
-    // SAFETY: maps without preallocation replace values, they never change under a reader.
-    let Some(backend) = (unsafe { BACKENDS.get(subject.backend) }) else { return };
     let Some(shared) = BACKEND_STATES.get_ptr_mut(subject.backend) else { return };
     // An ejection that ran out without a success since is still counted.
     let counted = before.ejected_until_ns != 0;
     // SAFETY: live map values. The place among the ejected is taken before the ejection and given
     // back if another CPU was faster, so their number is never above half.
     unsafe {
-        if !counted && !may_eject(atomic::fetch_add(&raw mut (*shared).ejected, 1), backend.count) {
+        if !counted && !may_eject(atomic::fetch_add(&raw mut (*shared).ejected, 1), subject.n_endpoints) {
             atomic::fetch_add(&raw mut (*shared).ejected, u64::MAX);
             return;
         }

@@ -7,7 +7,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, PerCpuArray, PerCpuHashMap, RingBuf},
 };
 use weir_common::abi::{
-    ids::{BackendId, EndpointId, NamespaceId, SplitId, StatsId},
+    ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
     maps::{EVENT_BYTES, MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_SCOPED, MAX_SPLITS},
     settings::{Heartbeat, Settings},
     socket::SocketRecord,
@@ -29,11 +29,12 @@ pub(crate) static SCOPED: HashMap<ScopedKey, Target> = HashMap::with_max_entries
 #[map]
 pub(crate) static SPLITS: HashMap<SplitId, Split> = HashMap::with_max_entries(MAX_SPLITS, FLAGS);
 #[map]
-pub(crate) static TICKETS: HashMap<SplitId, u64> = HashMap::with_max_entries(MAX_SPLITS, FLAGS);
+pub(crate) static TICKETS: HashMap<SequenceId, u64> = HashMap::with_max_entries(MAX_SPLITS, FLAGS);
 #[map]
 pub(crate) static BACKENDS: HashMap<BackendId, Backend> = HashMap::with_max_entries(MAX_BACKENDS, FLAGS);
 #[map]
-pub(crate) static BACKEND_STATES: HashMap<BackendId, BackendState> = HashMap::with_max_entries(MAX_BACKENDS, FLAGS);
+pub(crate) static BACKEND_STATES: HashMap<BackendStateId, BackendState> =
+    HashMap::with_max_entries(MAX_BACKENDS, FLAGS);
 #[map]
 pub(crate) static ENDPOINTS: HashMap<SlotKey, Endpoint> = HashMap::with_max_entries(MAX_ENDPOINTS, FLAGS);
 #[map]

@@ -156,9 +156,10 @@ fn redirect<P: Peer>(peer: &P, key: &FrontendKey, forward: &Forward<'_>) {
         counted: Transferred { sent: 0, received: 0, retransmissions: 0 },
         frontend_port: key.port,
         endpoint_port: endpoint.port,
+        n_endpoints: forward.n_endpoints,
         stage: Stage::Chosen as u8,
         peer_closed: 0,
-        reserved: [0; 2],
+        reserved: [0; 6],
     };
     // SAFETY: the socket of this context. A socket that connects again keeps its old record, so the
     // record is written in any case.

@@ -3,7 +3,7 @@
 use crate::ir::{BackendKey, RouteKey};
 use std::collections::BTreeMap;
 use weir_common::abi::{
-    ids::{BackendId, EndpointId, NamespaceId, SplitId, StatsId},
+    ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SplitId, StatsId},
     tables::{Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target},
 };
 
@@ -32,9 +32,9 @@ pub struct Names {
     /// Rows of counters.
     pub stats: BTreeMap<StatsId, StatsName>,
     /// Backends, per address family.
-    pub backends: BTreeMap<BackendId, BackendKey>,
+    pub backends: BTreeMap<BackendStateId, BackendKey>,
     /// Endpoints: their backend. Address and port are in `Tables::endpoints`.
-    pub endpoints: BTreeMap<EndpointId, BackendId>,
+    pub endpoints: BTreeMap<EndpointId, BackendStateId>,
     /// Namespaces of clients.
     pub namespaces: BTreeMap<NamespaceId, String>,
 }

@@ -26,8 +26,13 @@ id!(
     NamespaceId
 );
 id!(
-    /// Names a split: hash of route, address family, policy, legs and weights.
+    /// Names a split: hash of all it says, down to the endpoints of its legs. Never changed in place.
     SplitId
+);
+id!(
+    /// Names a sequence of tickets: hash of route, address family and weights. Splits that differ only
+    /// in their endpoints share it, so that endpoints can come and go without a step in the shares.
+    SequenceId
 );
 id!(
     /// Names a row of counters: hash of the route, or of the route and one of its backendRefs. It
@@ -35,14 +40,14 @@ id!(
     StatsId
 );
 id!(
-    /// Names a backend: hash of its kind, namespace, name, port and address family.
+    /// Names a backend with one list of endpoints: hash of both. Never changed in place.
     BackendId
 );
 id!(
-    /// Names one list of endpoints of a backend: hash of the backend and of the list.
-    EndpointSetId
+    /// Names a backend whatever its endpoints: hash of kind, namespace, name, port and address family.
+    BackendStateId
 );
 id!(
-    /// Names an endpoint of a backend: hash of the backend, address and port.
+    /// Names an endpoint of a backend: hash of the backend (whatever its other endpoints), address and port.
     EndpointId
 );

@@ -1,6 +1,6 @@
 //! What the programs remember of a socket (`SOCKETS`, socket storage).
 
-use super::ids::{BackendId, EndpointId, StatsId};
+use super::ids::{BackendStateId, EndpointId, StatsId};
 use crate::addr::Address;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -29,7 +29,7 @@ pub struct SocketRecord {
     /// Counters of the leg.
     pub leg_stats: StatsId,
     /// The backend chosen.
-    pub backend: BackendId,
+    pub backend: BackendStateId,
     /// The endpoint chosen.
     pub endpoint: EndpointId,
     /// CLOCK_MONOTONIC of the choice, nanoseconds.
@@ -42,12 +42,14 @@ pub struct SocketRecord {
     pub frontend_port: u16,
     /// The endpoint's port, host byte order.
     pub endpoint_port: u16,
+    /// How many endpoints the backend had.
+    pub n_endpoints: u32,
     /// [`Stage`] as number.
     pub stage: u8,
     /// 1 once the peer's FIN was seen.
     pub peer_closed: u8,
     /// Always 0.
-    pub reserved: [u8; 2],
+    pub reserved: [u8; 6],
 }
 
 /// What a connection moved.

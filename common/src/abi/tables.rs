@@ -1,6 +1,6 @@
 //! The decision tables. Ports are in host byte order, addresses in network byte order.
 
-use super::ids::{BackendId, EndpointId, EndpointSetId, FrontendId, NamespaceId, SplitId, StatsId};
+use super::ids::{BackendId, BackendStateId, EndpointId, FrontendId, NamespaceId, SequenceId, SplitId, StatsId};
 use crate::{addr::Address, reason::Reason};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -225,6 +225,8 @@ impl Leg {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Split {
+    /// Names the ticket counter in `TICKETS`.
+    pub sequence: SequenceId,
     /// Where this node starts in the Weyl sequence.
     pub phase: u64,
     /// Sum of all weights, 1..=16,000,000.
@@ -240,14 +242,12 @@ pub struct Split {
     pub legs: [Leg; MAX_LEGS],
 }
 
-/// Value of `BACKENDS`, keyed by [`BackendId`]: which list of endpoints is in force.
-///
-/// Replacing this value moves a backend from one list to the next in one step.
+/// Value of `BACKENDS`, keyed by [`BackendId`]: a backend with one list of endpoints.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct Backend {
-    /// The list in force.
-    pub set: EndpointSetId,
+    /// Names what is known of the backend in `BACKEND_STATES`.
+    pub state: BackendStateId,
     /// Number of endpoints in the list; slots are `0..count`. 0 rejects with NoEndpoints.
     pub count: u32,
     /// Number of buckets of the consistent-hash ring in `RINGS`, 0 if no route asks for it.
@@ -258,9 +258,9 @@ pub struct Backend {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct SlotKey {
-    /// The list.
-    pub set: EndpointSetId,
-    /// Position in it.
+    /// The backend.
+    pub backend: BackendId,
+    /// Position in its list.
     pub slot: u32,
     reserved: u32,
 }
@@ -269,8 +269,8 @@ impl SlotKey {
     /// Makes a key.
     #[inline(always)]
     #[must_use]
-    pub const fn new(set: EndpointSetId, slot: u32) -> Self {
-        Self { set, slot, reserved: 0 }
+    pub const fn new(backend: BackendId, slot: u32) -> Self {
+        Self { backend, slot, reserved: 0 }
     }
 }
 
@@ -351,7 +351,7 @@ pub struct EndpointState {
     pub first_unsent_ns: u64,
 }
 
-/// Value of `BACKEND_STATES`, keyed by [`BackendId`]: written by the kernel programs only.
+/// Value of `BACKEND_STATES`, keyed by [`BackendStateId`]: written by the kernel programs only.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct BackendState {

@@ -1,6 +1,9 @@
 //! Builds the table of a split from its legs.
 
-use crate::abi::tables::{Leg, MAX_LEGS, MAX_WEIGHT, Policy, Split};
+use crate::abi::{
+    ids::SequenceId,
+    tables::{Leg, MAX_LEGS, MAX_WEIGHT, Policy, Split},
+};
 
 /// Why a split cannot be built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,11 +21,12 @@ pub enum BuildError {
 /// # Errors
 ///
 /// If there are no legs or more than 16, if a weight is above 1,000,000, or if all are zero.
-pub fn build(legs: &[Leg], policy: Policy, phase: u64) -> Result<Split, BuildError> {
+pub fn build(legs: &[Leg], policy: Policy, sequence: SequenceId, phase: u64) -> Result<Split, BuildError> {
     if legs.is_empty() || legs.len() > MAX_LEGS {
         return Err(BuildError::LegCount);
     }
     let mut split = Split {
+        sequence,
         phase,
         total: 0,
         n_legs: legs.len() as u32,

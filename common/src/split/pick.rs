@@ -6,10 +6,7 @@
 //! connections, where random choice is off by about √n.
 
 use crate::{
-    abi::{
-        ids::SplitId,
-        tables::{Leg, MAX_LEGS, Policy, Split},
-    },
+    abi::tables::{Leg, MAX_LEGS, Policy, Split},
     env::Env,
     mix::{mix2, scale},
 };
@@ -19,9 +16,11 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Chooses a leg of `split`. `None` means a broken table.
 #[inline(always)]
-pub fn pick<'a, E: Env>(env: &E, id: SplitId, split: &'a Split) -> Option<&'a Leg> {
+pub fn pick<'a, E: Env>(env: &E, split: &'a Split) -> Option<&'a Leg> {
     match split.policy() {
-        Policy::PowerOfTwoChoices | Policy::RoundRobin | Policy::Random => by_ticket(split, env.next_ticket(id)),
+        Policy::PowerOfTwoChoices | Policy::RoundRobin | Policy::Random => {
+            by_ticket(split, env.next_ticket(split.sequence))
+        }
         Policy::ClientHash => by_client(split, env.client_hash()),
     }
 }
@@ -121,7 +120,7 @@ const COEFFICIENTS: [i64; 5] = [950_524_512, -593_346_925, 394_354_001, -208_753
 mod tests {
     use super::*;
     use crate::{
-        abi::ids::{BackendId, StatsId},
+        abi::ids::{BackendId, SequenceId, StatsId},
         split::build::{BuildError, build},
     };
     use proptest::prelude::*;
@@ -130,7 +129,7 @@ mod tests {
     fn split(weights: &[u32], policy: Policy, phase: u64) -> Split {
         let legs: Vec<Leg> =
             (1_u64..).zip(weights).map(|(i, &weight)| Leg::backend(StatsId(i), weight, BackendId(i))).collect();
-        build(&legs, policy, phase).expect("valid weights")
+        build(&legs, policy, SequenceId(1), phase).expect("valid weights")
     }
 
     /// The largest distance, over all prefixes of `n` tickets, of a leg's count from its share.
@@ -223,11 +222,11 @@ mod tests {
     #[test]
     fn all_weights_zero_cannot_be_built() {
         let legs = [Leg::backend(StatsId(1), 0, BackendId(1))];
-        assert_eq!(build(&legs, Policy::Random, 0), Err(BuildError::NoWeight));
-        assert_eq!(build(&[], Policy::Random, 0), Err(BuildError::LegCount));
+        assert_eq!(build(&legs, Policy::Random, SequenceId(1), 0), Err(BuildError::NoWeight));
+        assert_eq!(build(&[], Policy::Random, SequenceId(1), 0), Err(BuildError::LegCount));
         let heavy = [Leg::backend(StatsId(1), 1_000_001, BackendId(1))];
-        assert_eq!(build(&heavy, Policy::Random, 0), Err(BuildError::Weight));
-        assert_eq!(build(&[legs[0]; 17], Policy::Random, 0), Err(BuildError::LegCount));
+        assert_eq!(build(&heavy, Policy::Random, SequenceId(1), 0), Err(BuildError::Weight));
+        assert_eq!(build(&[legs[0]; 17], Policy::Random, SequenceId(1), 0), Err(BuildError::LegCount));
     }
 
     fn clients_by_leg(weights: &[u32], clients: u64) -> Vec<u64> {
