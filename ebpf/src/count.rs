@@ -1,5 +1,7 @@
 //! Counters, histograms and events: what people see. Nothing here changes a decision.
 
+#![expect(clippy::needless_borrows_for_generic_args, reason = "by value, an empty row would be copied to the stack")]
+
 use crate::maps::{COUNTERS, EVENTS, HISTOGRAMS, REJECTS, STATS};
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},

@@ -20,31 +20,31 @@ use aya_ebpf::{
 
 /// connect() of an IPv4 socket.
 #[cgroup_sock_addr(connect4)]
-pub fn weir_connect4(ctx: SockAddrContext) -> i32 {
+fn weir_connect4(ctx: SockAddrContext) -> i32 {
     sock::connect(&sock::V4(&ctx))
 }
 
 /// connect() of an IPv6 socket, also to a v4-mapped address.
 #[cgroup_sock_addr(connect6)]
-pub fn weir_connect6(ctx: SockAddrContext) -> i32 {
+fn weir_connect6(ctx: SockAddrContext) -> i32 {
     sock::connect(&sock::V6(&ctx))
 }
 
 /// getpeername() of an IPv4 socket.
 #[cgroup_sock_addr(getpeername4)]
-pub fn weir_getpeername4(ctx: SockAddrContext) -> i32 {
+fn weir_getpeername4(ctx: SockAddrContext) -> i32 {
     sock::getpeername(&sock::V4(&ctx))
 }
 
 /// getpeername() of an IPv6 socket.
 #[cgroup_sock_addr(getpeername6)]
-pub fn weir_getpeername6(ctx: SockAddrContext) -> i32 {
+fn weir_getpeername6(ctx: SockAddrContext) -> i32 {
     sock::getpeername(&sock::V6(&ctx))
 }
 
 /// Life-cycle of TCP sockets.
 #[sock_ops]
-pub fn weir_sockops(ctx: SockOpsContext) -> u32 {
+fn weir_sockops(ctx: SockOpsContext) -> u32 {
     sockops::observe(&ctx);
     1
 }

@@ -180,6 +180,7 @@ fn now_ns() -> u64 {
     unsafe { bpf_ktime_get_ns() }
 }
 
+#[expect(clippy::mut_from_ref, reason = "the record is the socket's, the context only leads to it")]
 #[inline(always)]
 fn record(ctx: &SockOpsContext) -> Option<&mut SocketRecord> {
     // SAFETY: the socket is the one of this callback, which the kernel holds locked, so nobody else

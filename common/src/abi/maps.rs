@@ -68,7 +68,13 @@ pub const MAPS: [MapSpec; 18] = [
     spec("SPLITS", MapKind::Hash, size_of::<ids::SplitId>(), size_of::<tables::Split>(), MAX_SPLITS),
     spec("TICKETS", MapKind::Hash, size_of::<ids::SequenceId>(), 8, MAX_SPLITS),
     spec("BACKENDS", MapKind::Hash, size_of::<ids::BackendId>(), size_of::<tables::Backend>(), MAX_BACKENDS),
-    spec("BACKEND_STATES", MapKind::Hash, size_of::<ids::BackendStateId>(), size_of::<tables::BackendState>(), MAX_BACKENDS),
+    spec(
+        "BACKEND_STATES",
+        MapKind::Hash,
+        size_of::<ids::BackendStateId>(),
+        size_of::<tables::BackendState>(),
+        MAX_BACKENDS,
+    ),
     spec("ENDPOINTS", MapKind::Hash, size_of::<tables::SlotKey>(), size_of::<tables::Endpoint>(), MAX_ENDPOINTS),
     spec(
         "ENDPOINT_STATES",

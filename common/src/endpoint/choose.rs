@@ -34,7 +34,7 @@ pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &B
 }
 
 #[inline(always)]
-fn at<'a, E: Env>(env: &'a E, id: BackendId, slot: u32) -> Option<(&'a Endpoint, EndpointState)> {
+fn at<E: Env>(env: &E, id: BackendId, slot: u32) -> Option<(&Endpoint, EndpointState)> {
     let endpoint = env.endpoint(&SlotKey::new(id, slot))?;
     Some((endpoint, env.endpoint_state(endpoint.id).unwrap_or_default()))
 }
