@@ -4,6 +4,7 @@
 //! CRD gives a default are optional here, because objects may come from files, not from a server.
 
 mod backend;
+pub mod check;
 mod client_group;
 mod reference_grant;
 mod refs;
@@ -22,3 +23,13 @@ pub const WEIR_GROUP: &str = "weir.dev";
 /// Annotation on a route: how a leg and an endpoint are chosen
 /// (`weir_common::abi::tables::Policy::name`).
 pub const LOAD_BALANCING: &str = "weir.dev/load-balancing";
+/// Prefix of Weir's annotations.
+pub const WEIR_PREFIX: &str = "weir.dev/";
+/// Label of an EndpointSlice: the name of its Service.
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// Returns a host name in lower case and without its final dot, so that equal names compare equal.
+#[must_use]
+pub fn normal_host_name(name: &str) -> String {
+    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+}

@@ -48,3 +48,32 @@ pub struct BackendRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<i64>,
 }
+
+impl ParentReference {
+    /// Whether the parent is a Service.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        // The default group and kind are a Gateway's.
+        self.group.as_deref() == Some("") && self.kind.as_deref() == Some("Service")
+    }
+}
+
+impl BackendRef {
+    /// Returns the API group, with its default.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.group.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the kind, with its default.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.kind.as_deref().unwrap_or("Service")
+    }
+
+    /// Whether the backend is a Service.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        self.group().is_empty() && self.kind() == "Service"
+    }
+}
