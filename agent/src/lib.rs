@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod compile;
+pub mod plan;
 pub mod ir;
 pub mod resources;
 pub mod stats;

@@ -2,4 +2,128 @@
 //!
 //! Pure. Ids are hashes of what they name, so equal input gives equal tables, also after a restart.
 
+mod backend;
+pub mod host_env;
+mod id;
+mod ring;
+mod route;
 pub mod tables;
+
+use crate::ir::{self, Desired};
+use std::collections::{BTreeMap, BTreeSet};
+use tables::{Names, Tables};
+use weir_common::{
+    abi::{
+        maps::{MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_SCOPED, MAX_SPLITS},
+        tables::{ClientKey, FrontendKey, FrontendValue, Policy, ScopedKey, Target},
+    },
+    addr::Family,
+};
+
+/// The processes behind [`ir::Client`]s as far as they exist now: kernel keys by namespace name.
+pub type FoundClients = BTreeMap<ClientKey, String>;
+
+/// The outcome of [`compile`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compiled {
+    /// What the kernel maps shall hold.
+    pub tables: Tables,
+    /// What the ids in it mean.
+    pub names: Names,
+}
+
+/// Compiles the wanted state of the node called `node`.
+#[must_use]
+pub fn compile(desired: &Desired, clients: &FoundClients, node: &str) -> Compiled {
+    let mut compiler = Compiler { desired, node, ringed: ringed(desired), out: Compiled::default() };
+    for (&(address, port), frontend) in &desired.frontends {
+        compiler.frontend(FrontendKey::tcp(address, port), frontend);
+    }
+    for (&key, namespace) in clients {
+        let id = id::namespace(namespace);
+        compiler.out.names.namespaces.insert(id, namespace.clone());
+        compiler.out.tables.clients.insert(key, id);
+    }
+    compiler.out
+}
+
+/// Backends that some route reaches by client hash: they need a ring.
+fn ringed(desired: &Desired) -> BTreeSet<&ir::BackendKey> {
+    desired
+        .routes
+        .values()
+        .filter(|route| route.policy == Policy::ClientHash)
+        .flat_map(|route| route.legs.iter().filter_map(|leg| leg.target.as_ref().ok()))
+        .collect()
+}
+
+struct Compiler<'a> {
+    desired: &'a Desired,
+    node: &'a str,
+    ringed: BTreeSet<&'a ir::BackendKey>,
+    out: Compiled,
+}
+
+impl Compiler<'_> {
+    fn frontend(&mut self, key: FrontendKey, frontend: &ir::Frontend) {
+        let id = id::frontend(&key);
+        let family = key.address.family();
+        let everyone = frontend.everyone.as_ref().map_or(Target::pass(), |route| self.target(route, family));
+        for (namespace, route) in &frontend.namespaces {
+            let target = self.target(route, family);
+            let namespace_id = id::namespace(namespace);
+            self.out.names.namespaces.insert(namespace_id, namespace.clone());
+            self.out.tables.scoped.insert(ScopedKey { frontend: id, namespace: namespace_id }, target);
+        }
+        let value = FrontendValue::new(id, everyone, !frontend.namespaces.is_empty());
+        self.out.tables.frontends.insert(key, value);
+    }
+
+    fn target(&mut self, key: &ir::RouteKey, family: Family) -> Target {
+        match self.desired.routes.get(key) {
+            Some(route) => self.route(key, route, family),
+            // `translate` puts every route that a frontend names into the routes.
+            None => Target::pass(),
+        }
+    }
+}
+
+/// A table that cannot hold what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{table} needs {wanted} entries and holds {capacity} at most: remove routes, or split them over more nodes")]
+pub struct TableFull {
+    /// Name of the table.
+    pub table: &'static str,
+    /// How many entries the wanted state needs.
+    pub wanted: usize,
+    /// How many it may have.
+    pub capacity: usize,
+}
+
+impl Tables {
+    /// Checks that the kernel maps can hold these tables beside the ones in force.
+    ///
+    /// # Errors
+    ///
+    /// Names the first table that is too small.
+    pub fn check_capacity(&self) -> Result<(), TableFull> {
+        let half = |capacity: u32| capacity as usize / 2;
+        // Old and new entries of the immutable tables stand side by side during a change.
+        let checks = [
+            ("FRONTENDS", self.frontends.len(), MAX_FRONTENDS as usize),
+            ("SCOPED", self.scoped.len(), MAX_SCOPED as usize),
+            ("SPLITS", self.splits.len(), half(MAX_SPLITS)),
+            ("BACKENDS", self.backends.len(), half(MAX_BACKENDS)),
+            ("ENDPOINTS", self.endpoints.len(), half(MAX_ENDPOINTS)),
+            ("RINGS", self.rings.len(), half(MAX_ENDPOINTS)),
+            ("CLIENTS", self.clients.len(), MAX_CLIENTS as usize),
+        ];
+        match checks.into_iter().find(|(_, wanted, capacity)| wanted > capacity) {
+            Some((table, wanted, capacity)) => Err(TableFull { table, wanted, capacity }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

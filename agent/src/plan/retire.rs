@@ -1,0 +1,73 @@
+//! Retiring: entries leave the maps only after they were unwanted for a whole grace period, so that
+//! a program that read a pointer just before the flip still finds what it names.
+
+use super::{Op, Retired};
+use crate::compile::tables::Tables;
+use std::collections::BTreeSet;
+use weir_common::abi::ids::StatsId;
+
+/// Entries that wait for their removal.
+#[derive(Clone, Debug, Default)]
+pub struct Retiring {
+    /// Unwanted since the last tick or longer.
+    waiting: BTreeSet<Retired>,
+    /// Rows of counters that may be in the maps.
+    counted: BTreeSet<StatsId>,
+}
+
+impl Retiring {
+    /// Starts; `counted` are the rows of counters found in the maps.
+    #[must_use]
+    pub fn new(counted: BTreeSet<StatsId>) -> Self {
+        Self { waiting: BTreeSet::new(), counted }
+    }
+
+    /// Saves from removal what is wanted again. Call it with every new wanted state, before it is
+    /// applied.
+    pub fn keep(&mut self, wanted: &Tables) {
+        let named = named(wanted);
+        self.waiting.retain(|retired| !named.contains(retired));
+    }
+
+    /// Returns what was unwanted for the whole time since the last call, and begins the next grace
+    /// period for the rest. `applied` is what the maps hold, `wanted` the state in force.
+    pub fn tick(&mut self, applied: &Tables, wanted: &Tables) -> Vec<Op> {
+        let named = named(wanted);
+        for retired in &named {
+            if let Retired::Stats(stats) = retired {
+                self.counted.insert(*stats);
+            }
+        }
+        let due = std::mem::take(&mut self.waiting);
+        for retired in &due {
+            if let Retired::Stats(stats) = retired {
+                self.counted.remove(stats);
+            }
+        }
+        let held = held(applied).chain(self.counted.iter().map(|stats| Retired::Stats(*stats)));
+        self.waiting = held.filter(|retired| !named.contains(retired) && !due.contains(retired)).collect();
+        due.into_iter().map(Op::Retire).collect()
+    }
+}
+
+/// Everything that the maps hold and that can retire.
+fn held(tables: &Tables) -> impl Iterator<Item = Retired> + '_ {
+    let splits = tables.splits.iter().flat_map(|(id, split)| [Retired::Split(*id), Retired::Tickets(split.sequence)]);
+    let backends =
+        tables.backends.iter().flat_map(|(id, value)| [Retired::Backend(*id), Retired::BackendState(value.state)]);
+    let endpoints =
+        tables.endpoints.iter().flat_map(|(key, value)| [Retired::Endpoint(*key), Retired::EndpointState(value.id)]);
+    let rings = tables.rings.keys().map(|key| Retired::Ring(*key));
+    splits.chain(backends).chain(endpoints).chain(rings)
+}
+
+/// Everything that must stay while `tables` are wanted, counters included.
+fn named(tables: &Tables) -> BTreeSet<Retired> {
+    let targets = tables.frontends.values().map(|frontend| &frontend.everyone).chain(tables.scoped.values());
+    let routes = targets.map(|target| Retired::Stats(target.route_stats));
+    let legs = tables
+        .splits
+        .values()
+        .flat_map(|split| split.legs.iter().take(split.n_legs as usize).map(|leg| Retired::Stats(leg.stats)));
+    held(tables).chain(routes).chain(legs).collect()
+}

@@ -1,0 +1,177 @@
+//! Tests of the plan: every prefix of the operations is safe, and retiring waits its time.
+
+use super::*;
+use crate::compile::{FoundClients, compile, host_env::HostEnv};
+use crate::{
+    ir::{self, BackendKey, BackendKind, Desired, RouteKey, RouteKind},
+    resources::ObjectKey,
+};
+use proptest::prelude::*;
+use weir_common::{
+    abi::tables::{EndpointReadiness, Policy},
+    addr::Address,
+    decide::{Verdict, decide},
+    reason::Reason,
+};
+
+const NAMESPACES: [&str; 2] = ["one", "two"];
+
+fn frontend_address(i: u8) -> Address {
+    Address::from_v4_octets([10, 0, 0, i])
+}
+
+fn backend_key(i: u8) -> BackendKey {
+    BackendKey { kind: BackendKind::Service, object: ObjectKey::new("shop", format!("backend-{i}")), port: 80 }
+}
+
+fn route_key(i: u8) -> RouteKey {
+    RouteKey { kind: RouteKind::Tcp, object: ObjectKey::new("shop", format!("route-{i}")) }
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    prop_oneof![Just(Policy::PowerOfTwoChoices), Just(Policy::RoundRobin), Just(Policy::ClientHash)]
+}
+
+fn legs() -> impl Strategy<Value = Vec<ir::Leg>> {
+    prop::collection::vec((0..4_u8, 0..3_u32), 1..4).prop_map(|legs| {
+        legs.into_iter()
+            .enumerate()
+            .map(|(i, (backend, weight))| ir::Leg {
+                label: format!("{i}"),
+                weight,
+                target: if backend == 3 { Err(Reason::BackendNotFound) } else { Ok(backend_key(backend)) },
+            })
+            .collect()
+    })
+}
+
+fn states() -> impl Strategy<Value = Desired> {
+    let routes = prop::collection::vec((policies(), legs()), 3);
+    let frontends = prop::collection::vec(
+        prop::option::of((prop::option::of(0..3_u8), prop::option::of(0..3_u8), prop::option::of(0..3_u8))),
+        2,
+    );
+    let backends = prop::collection::vec(prop::collection::btree_set(1..5_u8, 0..4), 3);
+    (routes, frontends, backends).prop_map(|(routes, frontends, backends)| {
+        let mut desired = Desired::default();
+        for (i, (policy, legs)) in (0..).zip(routes) {
+            desired.routes.insert(route_key(i), ir::Route { policy, legs });
+        }
+        for (i, endpoints) in (0..).zip(backends) {
+            let endpoints = endpoints.into_iter().map(|host| ir::Endpoint {
+                address: Address::from_v4_octets([10, 1, i, host]),
+                port: 80,
+                readiness: EndpointReadiness::Ready,
+            });
+            desired
+                .backends
+                .insert(backend_key(i), ir::Backend { endpoints: endpoints.collect(), empty: None });
+        }
+        for (i, frontend) in (0..).zip(frontends) {
+            let Some((everyone, one, two)) = frontend else { continue };
+            let scopes = NAMESPACES.into_iter().zip([one, two]);
+            desired.frontends.insert(
+                (frontend_address(i), 80),
+                ir::Frontend {
+                    service: ObjectKey::new("shop", "web"),
+                    everyone: everyone.map(route_key),
+                    namespaces: scopes
+                        .filter_map(|(name, route)| Some((name.to_owned(), route_key(route?))))
+                        .collect(),
+                },
+            );
+        }
+        desired
+    })
+}
+
+/// What a client of a namespace gets for its n-th connection to a frontend.
+fn answer(tables: &Tables, frontend: u8, namespace: Option<&str>, ticket: u64) -> String {
+    let env = HostEnv::new(tables).in_namespace(namespace).at_ticket(ticket).with_random(ticket);
+    match decide(&env, &FrontendKey::tcp(frontend_address(frontend), 80)) {
+        Verdict::Pass(pass) => format!("{pass:?}"),
+        Verdict::Forward(forward) => format!("{:?} {}", forward.leg, forward.endpoint.address),
+        Verdict::Reject(reject) => format!("{reject:?}"),
+    }
+}
+
+fn compiled(desired: &Desired) -> Tables {
+    compile(desired, &FoundClients::new(), "node").tables
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn at_every_prefix_a_look_up_gives_the_old_answer_or_the_new_one(
+        old in states(),
+        new in states(),
+        ticket: u64,
+    ) {
+        let (old, new) = (compiled(&old), compiled(&new));
+        let mut tables = old.clone();
+        for op in diff(&old, &new) {
+            tables.follow(&op);
+            for frontend in 0..2 {
+                for namespace in [None, Some("one"), Some("two")] {
+                    let now = answer(&tables, frontend, namespace, ticket);
+                    let before = answer(&old, frontend, namespace, ticket);
+                    let after = answer(&new, frontend, namespace, ticket);
+                    prop_assert!(
+                        now == before || now == after,
+                        "frontend {frontend} for {namespace:?} after {op:?}: {now}, not {before} nor {after}",
+                    );
+                }
+            }
+        }
+        let unretired = diff(&tables, &new);
+        prop_assert!(unretired.is_empty(), "{unretired:?}");
+    }
+
+    #[test]
+    fn retiring_leaves_exactly_what_is_wanted(old in states(), new in states()) {
+        let (old, new) = (compiled(&old), compiled(&new));
+        let mut retiring = Retiring::default();
+        let mut tables = old.clone();
+        retiring.keep(&new);
+        for op in diff(&old, &new) {
+            tables.follow(&op);
+        }
+        prop_assert!(retiring.tick(&tables, &new).is_empty(), "something retired without a grace period");
+        for op in retiring.tick(&tables, &new) {
+            tables.follow(&op);
+        }
+        prop_assert_eq!(&tables, &new);
+        prop_assert!(retiring.tick(&tables, &new).is_empty());
+    }
+
+    #[test]
+    fn what_is_wanted_again_does_not_retire(old in states(), new in states()) {
+        let (old, new) = (compiled(&old), compiled(&new));
+        let mut retiring = Retiring::default();
+        let mut tables = old.clone();
+        for op in diff(&old, &new) {
+            tables.follow(&op);
+        }
+        retiring.tick(&tables, &new);
+        retiring.keep(&old);
+        for op in diff(&tables, &old) {
+            tables.follow(&op);
+        }
+        for op in retiring.tick(&tables, &old) {
+            tables.follow(&op);
+        }
+        let missing = diff(&tables, &old);
+        prop_assert!(missing.is_empty(), "{missing:?}");
+        for op in retiring.tick(&tables, &old) {
+            tables.follow(&op);
+        }
+        prop_assert_eq!(&tables, &old);
+    }
+}
+
+#[test]
+fn equal_tables_need_no_operation() {
+    let tables = Tables::default();
+    assert!(diff(&tables, &tables).is_empty());
+}
