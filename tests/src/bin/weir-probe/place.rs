@@ -1,0 +1,19 @@
+//! Enters a cgroup and a network namespace; called before there is a second thread.
+
+use anyhow::{Context as _, Result};
+use nix::sched::{CloneFlags, setns};
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+pub(crate) fn enter_cgroup(path: &Path) -> Result<()> {
+    // 0 means the writing process (cgroups(7)).
+    fs::write(path.join("cgroup.procs"), "0").with_context(|| format!("cannot enter the cgroup {}", path.display()))
+}
+
+pub(crate) fn enter_namespace(name: &str) -> Result<()> {
+    let path = Path::new("/run/netns").join(name);
+    let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    setns(file, CloneFlags::CLONE_NEWNET).with_context(|| format!("cannot enter {}", path.display()))
+}

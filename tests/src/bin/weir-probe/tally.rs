@@ -1,0 +1,73 @@
+//! Adds up what came of connections.
+
+use crate::connection::{Connection, Failure};
+use std::collections::BTreeMap;
+use weir_tests::report::{Report, Times};
+
+/// One worker's sums.
+#[derive(Clone, Default)]
+pub(crate) struct Tally {
+    report: Report,
+    connect_ns: Vec<u64>,
+    failure_ns: Vec<u64>,
+}
+
+impl Tally {
+    /// Counts an attempt that began at `start` (CLOCK_MONOTONIC, nanoseconds).
+    pub(crate) fn count(&mut self, start: u64, outcome: &Result<Connection, Failure>) {
+        self.report.attempts += 1;
+        match outcome {
+            Ok(connection) => {
+                self.connect_ns.push(connection.connect_ns);
+                *self.report.answers.entry(connection.server.clone()).or_default() += 1;
+                *self.report.peers.entry(connection.peer.clone()).or_default() += 1;
+                self.report.first_ns.entry(connection.server.clone()).or_insert(start);
+                self.report.sent += connection.sent;
+                self.report.received += connection.received;
+            }
+            Err(failure) => {
+                self.failure_ns.extend(failure.connect_ns);
+                self.error(&failure.error, start);
+            }
+        }
+    }
+
+    /// Counts a failure of a connection that had been answered.
+    pub(crate) fn error(&mut self, error: &str, at: u64) {
+        *self.report.errors.entry(error.to_owned()).or_default() += 1;
+        self.report.first_error_ns.entry(error.to_owned()).or_insert(at);
+    }
+
+    /// Adds up workers.
+    pub(crate) fn sum(workers: impl IntoIterator<Item = Self>) -> Report {
+        let mut all = Self::default();
+        for worker in workers {
+            let (to, from) = (&mut all.report, worker.report);
+            to.attempts += from.attempts;
+            to.sent += from.sent;
+            to.received += from.received;
+            add(&mut to.answers, from.answers);
+            add(&mut to.errors, from.errors);
+            add(&mut to.peers, from.peers);
+            earliest(&mut to.first_ns, from.first_ns);
+            earliest(&mut to.first_error_ns, from.first_error_ns);
+            all.connect_ns.extend(worker.connect_ns);
+            all.failure_ns.extend(worker.failure_ns);
+        }
+        all.report.connect = Times::of(&mut all.connect_ns);
+        all.report.failure = Times::of(&mut all.failure_ns);
+        all.report
+    }
+}
+
+fn add(to: &mut BTreeMap<String, u64>, from: BTreeMap<String, u64>) {
+    for (key, count) in from {
+        *to.entry(key).or_default() += count;
+    }
+}
+
+fn earliest(to: &mut BTreeMap<String, u64>, from: BTreeMap<String, u64>) {
+    for (key, at) in from {
+        to.entry(key).and_modify(|known| *known = at.min(*known)).or_insert(at);
+    }
+}

@@ -1,0 +1,193 @@
+//! Clients: `weir-probe` processes inside a cgroup and a namespace of the run.
+
+use crate::{binaries::Binaries, cgroup::Cgroup, namespace::Namespace, report::Report};
+use anyhow::{Context as _, Result, bail};
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::{IpAddr, SocketAddr},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+/// Where clients of a run live.
+#[derive(Clone, Debug)]
+pub struct Client<'a> {
+    binaries: Binaries,
+    namespace: &'a Namespace,
+    cgroup: &'a Cgroup,
+}
+
+/// Which connections to open.
+#[derive(Clone, Debug)]
+pub struct Dial {
+    /// Where to.
+    pub to: SocketAddr,
+    /// Uses an IPv6 socket and the v4-mapped form of an IPv4 address.
+    pub mapped: bool,
+    /// How many workers at once.
+    pub workers: usize,
+    /// Bytes to send and to get back on each connection, after the server's name.
+    pub bytes: u64,
+    /// Whether the client speaks first.
+    pub speaks_first: bool,
+    /// Sends one datagram instead of connecting by TCP.
+    pub udp: bool,
+    /// Pause of each worker between two connections.
+    pub pause: Duration,
+    /// Gives up a connect after this long; zero leaves that to the kernel.
+    pub patience: Duration,
+}
+
+impl Dial {
+    /// Dials an address with one worker; the server speaks first.
+    #[must_use]
+    pub fn to(address: SocketAddr) -> Self {
+        Self {
+            to: address,
+            mapped: false,
+            workers: 1,
+            bytes: 0,
+            speaks_first: false,
+            udp: false,
+            pause: Duration::ZERO,
+            patience: Duration::ZERO,
+        }
+    }
+
+    /// Sets how many workers dial at once.
+    #[must_use]
+    pub fn workers(self, workers: usize) -> Self {
+        Self { workers, ..self }
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let to = match (self.mapped, self.to.ip()) {
+            (true, IpAddr::V4(address)) => SocketAddr::new(address.to_ipv6_mapped().into(), self.to.port()),
+            (true, IpAddr::V6(_)) | (false, _) => self.to,
+        };
+        let mut arguments = vec![
+            format!("--to={to}"),
+            format!("--workers={}", self.workers),
+            format!("--bytes={}", self.bytes),
+            format!("--pause-us={}", self.pause.as_micros()),
+            format!("--patience-ms={}", self.patience.as_millis()),
+        ];
+        arguments.extend(self.speaks_first.then(|| "--speaks-first".to_owned()));
+        arguments.extend(self.udp.then(|| "--udp".to_owned()));
+        arguments
+    }
+}
+
+impl<'a> Client<'a> {
+    /// Makes clients of a namespace and a cgroup.
+    ///
+    /// # Errors
+    ///
+    /// If the running program's path cannot be read.
+    pub fn new(namespace: &'a Namespace, cgroup: &'a Cgroup) -> Result<Self> {
+        Ok(Self { binaries: Binaries::beside_this()?, namespace, cgroup })
+    }
+
+    /// Opens `count` connections, one after the other on each worker, and returns what came of them.
+    ///
+    /// # Errors
+    ///
+    /// If the probe cannot run. Failed connections are in the report.
+    pub fn connect(&self, dial: &Dial, count: u64) -> Result<Report> {
+        let mut arguments = dial.arguments();
+        arguments.push(format!("--count={count}"));
+        self.spawn("connect", &arguments)?.end()
+    }
+
+    /// Opens connections one after the other until it is told to end.
+    ///
+    /// # Errors
+    ///
+    /// If the probe cannot run.
+    pub fn load(&self, dial: &Dial) -> Result<Probe> {
+        self.spawn("load", &dial.arguments())
+    }
+
+    /// Opens `count` connections and keeps them open until it is told to end. Each request for a
+    /// report exchanges a few bytes on every one of them first.
+    ///
+    /// # Errors
+    ///
+    /// If the probe cannot run.
+    pub fn hold(&self, dial: &Dial, count: u64) -> Result<Probe> {
+        let mut arguments = dial.arguments();
+        arguments.push(format!("--count={count}"));
+        self.spawn("hold", &arguments)
+    }
+
+    /// Runs a command of the probe inside cgroup and namespace.
+    ///
+    /// # Errors
+    ///
+    /// If the probe has not been built.
+    pub fn spawn(&self, command: &str, arguments: &[String]) -> Result<Probe> {
+        let mut child = Command::new(self.binaries.probe()?)
+            .arg(format!("--cgroup={}", self.cgroup.path().display()))
+            .arg(format!("--namespace={}", self.namespace.name()))
+            .arg(command)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start weir-probe")?;
+        let requests = child.stdin.take();
+        let answers = child.stdout.take().map(BufReader::new);
+        Ok(Probe { child, requests, answers })
+    }
+}
+
+/// A running probe. Dropping it ends it.
+#[derive(Debug)]
+pub struct Probe {
+    child: Child,
+    requests: Option<ChildStdin>,
+    answers: Option<BufReader<ChildStdout>>,
+}
+
+impl Probe {
+    /// Asks what came of the connections so far.
+    ///
+    /// # Errors
+    ///
+    /// If the probe has ended.
+    pub fn report(&mut self) -> Result<Report> {
+        let requests = self.requests.as_mut().context("the probe was ended")?;
+        writeln!(requests, "report")?;
+        self.read()
+    }
+
+    /// Ends the probe and returns its last report.
+    ///
+    /// # Errors
+    ///
+    /// If the probe failed.
+    pub fn end(mut self) -> Result<Report> {
+        self.requests = None;
+        let report = self.read()?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("weir-probe ended with {status}");
+        }
+        Ok(report)
+    }
+
+    fn read(&mut self) -> Result<Report> {
+        let mut line = String::new();
+        self.answers.as_mut().context("the probe has no output")?.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("weir-probe said: {line:?}"))
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
