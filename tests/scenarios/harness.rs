@@ -42,7 +42,10 @@ fn clients_reach_the_servers_that_they_dial(family: Family) -> Result<()> {
     let unreachable = client.connect(&family.dial(SocketAddr::new(family.address(201, 9), 80)), 1)?;
     assert_eq!(unreachable.failed("EHOSTUNREACH"), 1, "{unreachable:?}");
     net.black_hole(family.address(201, 8))?;
-    let patient = Dial { patience: std::time::Duration::from_millis(50), ..family.dial(SocketAddr::new(family.address(201, 8), 80)) };
+    let patient = Dial {
+        patience: std::time::Duration::from_millis(50),
+        ..family.dial(SocketAddr::new(family.address(201, 8), 80))
+    };
     assert_eq!(client.connect(&patient, 1)?.failed("timeout"), 1);
 
     let reset = Server::tcp(net.backend(0), address, "rude", Behaviour::Reset)?;

@@ -3,5 +3,5 @@
 //! Each scenario has namespaces, cgroup and bpffs of its own. They need root and cgroup2; without,
 //! they say so and pass, except in CI.
 
-mod stage;
 mod harness;
+mod stage;

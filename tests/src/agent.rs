@@ -35,23 +35,23 @@ impl Launch {
     ///
     /// If `weir` has not been built.
     pub fn new(config: &ConfigDir, cgroup: &Cgroup, pins: &PinDir) -> Result<Self> {
+        Self::new_in(&Binaries::beside_this()?, config, cgroup, pins)
+    }
+
+    /// Describes an agent of another build.
+    ///
+    /// # Errors
+    ///
+    /// If `weir` has not been built there.
+    pub fn new_in(binaries: &Binaries, config: &ConfigDir, cgroup: &Cgroup, pins: &PinDir) -> Result<Self> {
         Ok(Self {
-            program: Binaries::beside_this()?.weir()?,
+            program: binaries.weir()?,
             config: config.path().to_owned(),
             cgroup: cgroup.path().to_owned(),
             pins: pins.path().to_owned(),
             options: Vec::new(),
             shows_log: false,
         })
-    }
-
-    /// Takes the commands from another folder.
-    ///
-    /// # Errors
-    ///
-    /// If `weir` has not been built there.
-    pub fn built_in(self, binaries: &Binaries) -> Result<Self> {
-        Ok(Self { program: binaries.weir()?, ..self })
     }
 
     /// Attaches to another cgroup (or what is not one).

@@ -88,15 +88,30 @@ impl<'a> Client<'a> {
         Ok(Self { binaries: Binaries::beside_this()?, namespace, cgroup })
     }
 
+    /// Makes clients of another build.
+    #[must_use]
+    pub fn new_in(binaries: &Binaries, namespace: &'a Namespace, cgroup: &'a Cgroup) -> Self {
+        Self { binaries: binaries.clone(), namespace, cgroup }
+    }
+
     /// Opens `count` connections, one after the other on each worker, and returns what came of them.
     ///
     /// # Errors
     ///
     /// If the probe cannot run. Failed connections are in the report.
     pub fn connect(&self, dial: &Dial, count: u64) -> Result<Report> {
+        self.start(dial, count)?.end()
+    }
+
+    /// Begins to open `count` connections. Only the end of the probe gives a report.
+    ///
+    /// # Errors
+    ///
+    /// If the probe cannot run.
+    pub fn start(&self, dial: &Dial, count: u64) -> Result<Probe> {
         let mut arguments = dial.arguments();
         arguments.push(format!("--count={count}"));
-        self.spawn("connect", &arguments)?.end()
+        self.spawn("connect", &arguments)
     }
 
     /// Opens connections one after the other until it is told to end.

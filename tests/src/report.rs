@@ -41,6 +41,10 @@ pub struct Times {
 }
 
 impl Times {
+    fn larger(self, other: Self) -> Self {
+        Self { p50: self.p50.max(other.p50), p99: self.p99.max(other.p99), max: self.max.max(other.max) }
+    }
+
     /// Summarizes durations; sorts them on the way.
     pub fn of(durations: &mut [u64]) -> Self {
         durations.sort_unstable();
@@ -51,6 +55,29 @@ impl Times {
 }
 
 impl Report {
+    /// Adds the counts of another report. Of times, the larger ones stay: quantiles cannot be added.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.attempts += other.attempts;
+        self.sent += other.sent;
+        self.received += other.received;
+        let counts =
+            [(&mut self.answers, other.answers), (&mut self.errors, other.errors), (&mut self.peers, other.peers)];
+        for (to, from) in counts {
+            for (key, count) in from {
+                *to.entry(key).or_default() += count;
+            }
+        }
+        for (to, from) in [(&mut self.first_ns, other.first_ns), (&mut self.first_error_ns, other.first_error_ns)] {
+            for (key, at) in from {
+                to.entry(key).and_modify(|known| *known = at.min(*known)).or_insert(at);
+            }
+        }
+        self.connect = self.connect.larger(other.connect);
+        self.failure = self.failure.larger(other.failure);
+        self
+    }
+
     /// Returns how many connections one server answered.
     #[must_use]
     pub fn answered(&self, server: &str) -> u64 {

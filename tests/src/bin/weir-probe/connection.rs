@@ -83,8 +83,14 @@ pub(crate) fn open(dial: &Dial) -> Result<Connection, Failure> {
     };
     let connect_ns = now_ns() - start;
     let stream = connected.map_err(|error| Failure::in_connect(&error, connect_ns))?;
-    let mut connection =
-        Connection { stream: Some(stream), server: String::new(), peer: String::new(), connect_ns, sent: 0, received: 0 };
+    let mut connection = Connection {
+        stream: Some(stream),
+        server: String::new(),
+        peer: String::new(),
+        connect_ns,
+        sent: 0,
+        received: 0,
+    };
     connection.greet(dial).map_err(|error| Failure::after(&error))?;
     Ok(connection)
 }

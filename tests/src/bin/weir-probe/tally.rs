@@ -1,7 +1,6 @@
 //! Adds up what came of connections.
 
 use crate::connection::{Connection, Failure};
-use std::collections::BTreeMap;
 use weir_tests::report::{Report, Times};
 
 /// One worker's sums.
@@ -42,32 +41,12 @@ impl Tally {
     pub(crate) fn sum(workers: impl IntoIterator<Item = Self>) -> Report {
         let mut all = Self::default();
         for worker in workers {
-            let (to, from) = (&mut all.report, worker.report);
-            to.attempts += from.attempts;
-            to.sent += from.sent;
-            to.received += from.received;
-            add(&mut to.answers, from.answers);
-            add(&mut to.errors, from.errors);
-            add(&mut to.peers, from.peers);
-            earliest(&mut to.first_ns, from.first_ns);
-            earliest(&mut to.first_error_ns, from.first_error_ns);
+            all.report = all.report.merge(worker.report);
             all.connect_ns.extend(worker.connect_ns);
             all.failure_ns.extend(worker.failure_ns);
         }
         all.report.connect = Times::of(&mut all.connect_ns);
         all.report.failure = Times::of(&mut all.failure_ns);
         all.report
-    }
-}
-
-fn add(to: &mut BTreeMap<String, u64>, from: BTreeMap<String, u64>) {
-    for (key, count) in from {
-        *to.entry(key).or_default() += count;
-    }
-}
-
-fn earliest(to: &mut BTreeMap<String, u64>, from: BTreeMap<String, u64>) {
-    for (key, at) in from {
-        to.entry(key).and_modify(|known| *known = at.min(*known)).or_insert(at);
     }
 }
