@@ -6,6 +6,7 @@
 pub mod api;
 pub mod compile;
 pub mod plan;
+pub mod bpf;
 pub mod ir;
 pub mod resources;
 pub mod stats;

@@ -4,22 +4,22 @@
 use super::{Op, Retired};
 use crate::compile::tables::Tables;
 use std::collections::BTreeSet;
-use weir_common::abi::ids::StatsId;
 
 /// Entries that wait for their removal.
 #[derive(Clone, Debug, Default)]
 pub struct Retiring {
     /// Unwanted since the last tick or longer.
     waiting: BTreeSet<Retired>,
-    /// Rows of counters that may be in the maps.
-    counted: BTreeSet<StatsId>,
+    /// What may be in the maps beside the tables: rows of counters, and shared states that an earlier
+    /// agent left.
+    beside: BTreeSet<Retired>,
 }
 
 impl Retiring {
-    /// Starts; `counted` are the rows of counters found in the maps.
+    /// Starts; `beside` are the entries found in the maps that are not part of the tables.
     #[must_use]
-    pub fn new(counted: BTreeSet<StatsId>) -> Self {
-        Self { waiting: BTreeSet::new(), counted }
+    pub fn new(beside: BTreeSet<Retired>) -> Self {
+        Self { waiting: BTreeSet::new(), beside }
     }
 
     /// Saves from removal what is wanted again. Call it with every new wanted state, before it is
@@ -33,18 +33,10 @@ impl Retiring {
     /// period for the rest. `applied` is what the maps hold, `wanted` the state in force.
     pub fn tick(&mut self, applied: &Tables, wanted: &Tables) -> Vec<Op> {
         let named = named(wanted);
-        for retired in &named {
-            if let Retired::Stats(stats) = retired {
-                self.counted.insert(*stats);
-            }
-        }
+        self.beside.extend(named.iter().filter(|retired| matches!(retired, Retired::Stats(_))));
         let due = std::mem::take(&mut self.waiting);
-        for retired in &due {
-            if let Retired::Stats(stats) = retired {
-                self.counted.remove(stats);
-            }
-        }
-        let held = held(applied).chain(self.counted.iter().map(|stats| Retired::Stats(*stats)));
+        self.beside.retain(|retired| !due.contains(retired));
+        let held = held(applied).chain(self.beside.iter().copied());
         self.waiting = held.filter(|retired| !named.contains(retired) && !due.contains(retired)).collect();
         due.into_iter().map(Op::Retire).collect()
     }

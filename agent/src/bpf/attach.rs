@@ -1,0 +1,128 @@
+//! Attaches the programs by pinned links, or replaces the programs of links that are pinned already.
+//!
+//! Links never disturb foreign programs, and they outlive the agent. Replacing happens in place:
+//! there is no moment without a program and none with two.
+
+use super::{CgroupRoot, Error, Pins, load::refused, pin::open_link, sys};
+use aya::{
+    Ebpf,
+    programs::{
+        CgroupAttachMode, CgroupSockAddr, Program, ProgramError, ProgramFd,
+        links::FdLink,
+    },
+};
+use std::{fs, path::Path};
+
+/// The programs in the order of their attachment: first those that observe, last those that decide,
+/// so that no connection is redirected that the others would not see.
+const PROGRAMS: [&str; 5] =
+    ["weir_sockops", "weir_getpeername4", "weir_getpeername6", "weir_connect4", "weir_connect6"];
+
+/// An attached program.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Name of the program and of its link's pin.
+    pub name: &'static str,
+    /// The kernel's id of the program.
+    pub program: u32,
+    /// Whether the link was there already and only its program was replaced.
+    pub taken_over: bool,
+}
+
+impl Attachment {
+    /// Checks that the link still leads to the program.
+    pub(super) fn check(&self, pins: &Pins) -> Result<(), String> {
+        let link = match open_link(&pins.link(self.name)) {
+            Ok(Some(link)) => link,
+            Ok(None) => return Err(format!("{}: its link is not pinned any more", self.name)),
+            Err(error) => return Err(format!("{}: {error}", self.name)),
+        };
+        match sys::link_info(link) {
+            Ok(info) if info.cgroup == 0 => Err(format!("{}: its cgroup is gone", self.name)),
+            Ok(info) if info.program != self.program => {
+                Err(format!("{}: the link leads to program {} now", self.name, info.program))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{}: {error}", self.name)),
+        }
+    }
+}
+
+/// Loads and attaches every program.
+pub(super) fn attach(object: &mut Ebpf, pins: &Pins, cgroup: &CgroupRoot) -> Result<Vec<Attachment>, Error> {
+    // Every program must be accepted before the first one acts.
+    for name in PROGRAMS {
+        load_program(object, name)?;
+    }
+    PROGRAMS.into_iter().map(|name| attach_program(object, name, &pins.link(name), cgroup)).collect()
+}
+
+fn program<'a>(object: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Program, Error> {
+    object
+        .program_mut(name)
+        .ok_or_else(|| Error::Load { what: name.to_owned(), source: anyhow::anyhow!("it is not in the object") })
+}
+
+fn load_program(object: &mut Ebpf, name: &'static str) -> Result<(), Error> {
+    let loaded = match program(object, name)? {
+        Program::CgroupSockAddr(program) => program.load(),
+        Program::SockOps(program) => program.load(),
+        _ => Err(ProgramError::UnexpectedProgramType),
+    };
+    loaded.map_err(|error| refused(name, error.into()))
+}
+
+fn attach_program(
+    object: &mut Ebpf,
+    name: &'static str,
+    pin: &Path,
+    cgroup: &CgroupRoot,
+) -> Result<Attachment, Error> {
+    let failed = |source: anyhow::Error| Error::Load { what: format!("{name} at {}", cgroup.path.display()), source };
+    let program = program(object, name)?;
+    let id = program.info().map_err(|error| failed(error.into()))?.id();
+    if let Some(link) = open_link(pin).map_err(|error| failed(error.into()))? {
+        let info = sys::link_info(&link).map_err(|error| failed(error.into()))?;
+        if info.cgroup == cgroup.id {
+            let fd: &ProgramFd = program.fd().map_err(|error| failed(error.into()))?;
+            sys::update_link(&link, fd).map_err(|error| failed(error.into()))?;
+            return Ok(Attachment { name, program: id, taken_over: true });
+        }
+        // The link is at another cgroup than the wanted one. Attach here first, then let go there.
+        let aside = pin.with_extension("old");
+        fs::rename(pin, &aside).map_err(|error| failed(error.into()))?;
+        let attached = attach_new(program, pin, cgroup).map_err(failed);
+        match &attached {
+            Ok(()) => fs::remove_file(&aside).map_err(|error| failed(error.into()))?,
+            Err(_) => fs::rename(&aside, pin).map_err(|error| failed(error.into()))?,
+        }
+        attached?;
+    } else {
+        attach_new(program, pin, cgroup).map_err(failed)?;
+    }
+    Ok(Attachment { name, program: id, taken_over: false })
+}
+
+fn attach_new(program: &mut Program, pin: &Path, cgroup: &CgroupRoot) -> anyhow::Result<()> {
+    let mode = CgroupAttachMode::AllowMultiple;
+    let link: FdLink = match program {
+        Program::CgroupSockAddr(program) => sock_addr_link(program, cgroup, mode)?,
+        Program::SockOps(program) => {
+            let id = program.attach(&cgroup.folder, mode)?;
+            program.take_link(id)?.try_into()?
+        }
+        _ => return Err(ProgramError::UnexpectedProgramType.into()),
+    };
+    link.pin(pin)?;
+    Ok(())
+}
+
+fn sock_addr_link(
+    program: &mut CgroupSockAddr,
+    cgroup: &CgroupRoot,
+    mode: CgroupAttachMode,
+) -> anyhow::Result<FdLink> {
+    let id = program.attach(&cgroup.folder, mode)?;
+    Ok(program.take_link(id)?.try_into()?)
+}
+

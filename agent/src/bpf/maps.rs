@@ -1,0 +1,120 @@
+//! Typed handles of the maps.
+
+use super::{Error, Pins, wire::Wire};
+use aya::{
+    Ebpf,
+    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf},
+};
+use nix::time::{ClockId, clock_gettime};
+use weir_common::abi::{
+    ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
+    settings::{Heartbeat, Settings},
+    stats::{Histogram, HistogramKey, LegStats, RejectKey},
+    tables::{
+        Backend, BackendState, ClientKey, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue, ScopedKey,
+        SlotKey, Split, Target,
+    },
+};
+
+pub(super) type Table<K, V> = HashMap<MapData, Wire<K>, Wire<V>>;
+pub(super) type Counts<K, V> = PerCpuHashMap<MapData, Wire<K>, Wire<V>>;
+pub(super) type HeartbeatMap = Array<MapData, Wire<Heartbeat>>;
+
+/// Every map that the agent uses.
+pub(super) struct Maps {
+    pub(super) frontends: Table<FrontendKey, FrontendValue>,
+    pub(super) scoped: Table<ScopedKey, Target>,
+    pub(super) splits: Table<SplitId, Split>,
+    pub(super) tickets: Table<SequenceId, u64>,
+    pub(super) backends: Table<BackendId, Backend>,
+    pub(super) backend_states: Table<BackendStateId, BackendState>,
+    pub(super) endpoints: Table<SlotKey, Endpoint>,
+    pub(super) endpoint_states: Table<EndpointId, EndpointState>,
+    pub(super) rings: Table<SlotKey, RingValue>,
+    pub(super) clients: Table<ClientKey, NamespaceId>,
+    pub(super) settings: Array<MapData, Wire<Settings>>,
+    pub(super) heartbeat: HeartbeatMap,
+    pub(super) stats: Counts<StatsId, LegStats>,
+    pub(super) rejects: Counts<RejectKey, u64>,
+    pub(super) histograms: Counts<HistogramKey, Histogram>,
+    pub(super) events: Option<RingBuf<MapData>>,
+}
+
+impl Maps {
+    /// Takes the maps out of a loaded object.
+    pub(super) fn take(object: &mut Ebpf) -> Result<Self, Error> {
+        Ok(Self {
+            frontends: typed(object, "FRONTENDS")?,
+            scoped: typed(object, "SCOPED")?,
+            splits: typed(object, "SPLITS")?,
+            tickets: typed(object, "TICKETS")?,
+            backends: typed(object, "BACKENDS")?,
+            backend_states: typed(object, "BACKEND_STATES")?,
+            endpoints: typed(object, "ENDPOINTS")?,
+            endpoint_states: typed(object, "ENDPOINT_STATES")?,
+            rings: typed(object, "RINGS")?,
+            clients: typed(object, "CLIENTS")?,
+            settings: typed(object, "SETTINGS")?,
+            heartbeat: typed(object, "HEARTBEAT")?,
+            stats: typed(object, "STATS")?,
+            rejects: typed(object, "REJECTS")?,
+            histograms: typed(object, "HISTOGRAMS")?,
+            events: Some(typed(object, "EVENTS")?),
+        })
+    }
+
+    pub(super) fn set_settings(&mut self, settings: &Settings) -> Result<(), Error> {
+        self.settings.set(0, Wire(*settings), 0).map_err(|source| failed("SETTINGS", source))
+    }
+
+    pub(super) fn beat(&mut self) -> Result<(), Error> {
+        beat(&mut self.heartbeat)
+    }
+}
+
+/// Writes the time into the heartbeat.
+pub(super) fn beat(map: &mut HeartbeatMap) -> Result<(), Error> {
+    map.set(0, Wire(Heartbeat { last_ns: now_ns() }), 0).map_err(|source| failed("HEARTBEAT", source))
+}
+
+/// Opens the heartbeat by its pin.
+pub(super) fn open_heartbeat(pins: &Pins) -> Result<HeartbeatMap, Error> {
+    pinned(pins, "HEARTBEAT", Map::Array)
+}
+
+/// Opens a map by its pin.
+pub(super) fn pinned<M>(pins: &Pins, name: &'static str, kind: fn(MapData) -> Map) -> Result<M, Error>
+where
+    M: TryFrom<Map, Error = MapError>,
+{
+    MapData::from_pin(pins.map(name)).and_then(|data| M::try_from(kind(data))).map_err(|source| failed(name, source))
+}
+
+fn typed<M: TryFrom<Map, Error = MapError>>(object: &mut Ebpf, name: &'static str) -> Result<M, Error> {
+    let map = object.take_map(name).ok_or_else(|| Error::Load {
+        what: format!("map {name}"),
+        source: anyhow::anyhow!("it is not in the object"),
+    })?;
+    M::try_from(map).map_err(|source| failed(name, source))
+}
+
+/// Names the map of an error, and whether it is full.
+pub(super) fn failed(map: &'static str, source: MapError) -> Error {
+    let full = match &source {
+        MapError::SyscallError(call) => matches!(call.io_error.raw_os_error(), Some(libc::E2BIG)),
+        _ => false,
+    };
+    Error::Map { map, full, source }
+}
+
+/// Returns CLOCK_MONOTONIC in nanoseconds, the clock of the kernel programs.
+pub(super) fn now_ns() -> u64 {
+    // The clock exists on every Linux; a time before the boot does not.
+    clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |time| time.tv_sec().cast_unsigned() * 1_000_000_000 + time.tv_nsec().cast_unsigned())
+}
+
+/// Opens the map of counters that belong to no route.
+pub(super) fn open_counters(pins: &Pins) -> Result<PerCpuArray<MapData, u64>, Error> {
+    pinned(pins, "COUNTERS", Map::PerCpuArray)
+}

@@ -1,0 +1,231 @@
+//! The kernel's BPF side: the only module that touches it.
+//!
+//! [`Kernel::open`] finds cgroup2 and bpffs, checks pins, loads the programs and attaches them; after
+//! that a [`Kernel`] applies operations and reads counters.
+
+mod apply;
+mod attach;
+mod found;
+mod load;
+mod maps;
+mod pin;
+mod places;
+mod self_test;
+mod stats;
+mod sys;
+mod wire;
+
+pub use attach::Attachment;
+pub use pin::{Pins, clean};
+pub use places::{Bpffs, CgroupRoot};
+pub use self_test::{Probe, run_probe};
+pub use stats::StatsReader;
+
+use crate::{compile::tables::Tables, plan::Op};
+use aya::maps::{MapData, RingBuf};
+use maps::Maps;
+use std::{collections::BTreeSet, path::PathBuf};
+use weir_common::abi::settings::Settings;
+
+/// Where the programs live and what they attach to.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of the pins, on bpffs.
+    pub pin_dir: PathBuf,
+    /// Cgroup to attach to; `None` takes the root of the cgroup2 hierarchy.
+    pub cgroup_root: Option<PathBuf>,
+}
+
+/// What can go wrong with the kernel. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The process may not use BPF.
+    #[error(
+        "this process may not load BPF programs: run as root, or give it CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON ({0})"
+    )]
+    NotPermitted(#[source] std::io::Error),
+    /// There is no cgroup2 hierarchy.
+    #[error(
+        "no cgroup2 hierarchy is mounted: mount one (`mount -t cgroup2 none /sys/fs/cgroup/unified`) or boot with \
+         systemd.unified_cgroup_hierarchy=1"
+    )]
+    NoCgroup2,
+    /// The given cgroup root is not one.
+    #[error("--cgroup-root {0}: not a folder of a cgroup2 hierarchy: give a folder below {1}")]
+    NotCgroup2(PathBuf, String),
+    /// bpffs cannot be used or mounted.
+    #[error("--pin-dir {path}: {what}")]
+    Bpffs {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// Another agent holds the pins.
+    #[error(
+        "another weir agent is running with --pin-dir {0}: stop it first, or give this one a --pin-dir of its own"
+    )]
+    AlreadyRunning(PathBuf),
+    /// A pinned map is not what this version would make.
+    #[error(
+        "pinned map {path} is not usable ({what}): it was made by a different build; remove it with `weir clean \
+         --pin-dir …` (this detaches the programs) and start again"
+    )]
+    ForeignPin {
+        /// The pin.
+        path: PathBuf,
+        /// What differs.
+        what: String,
+    },
+    /// This binary was built without the kernel programs.
+    #[error("this weir was built without its kernel programs: run `cargo xtask setup` and build it again")]
+    NoPrograms,
+    /// The kernel refused a program or a map.
+    #[error("the kernel refused {what}: {source:#}; weir needs Linux 6.1 or later with CONFIG_CGROUP_BPF")]
+    Load {
+        /// The program or map.
+        what: String,
+        /// The kernel's answer.
+        source: anyhow::Error,
+    },
+    /// A map operation failed.
+    #[error("map {map}: {source}{}", if *.full { ": the table is full" } else { "" })]
+    Map {
+        /// Name of the map.
+        map: &'static str,
+        /// Whether there is no room.
+        full: bool,
+        /// The kernel's answer.
+        source: aya::maps::MapError,
+    },
+    /// The hook does not act on a connection of this machine.
+    #[error(
+        "self-test failed: {0}; connections of this machine would not be split. Check that {1} is the cgroup root \
+         that the clients are in"
+    )]
+    SelfTest(String, PathBuf),
+}
+
+/// Programs that are loaded and attached, and their maps.
+pub struct Kernel {
+    maps: Maps,
+    attachments: Vec<Attachment>,
+    cgroup: CgroupRoot,
+    pins: Pins,
+    // Keeps the programs' file descriptors, which links need while they are replaced.
+    _object: aya::Ebpf,
+}
+
+impl Kernel {
+    /// Loads and attaches, or takes over what an earlier agent left.
+    ///
+    /// # Errors
+    ///
+    /// If anything stands in the way; see [`Error`]. Programs of an earlier agent then go on as before.
+    pub fn open(options: &Options, settings: impl FnOnce(u32) -> Settings) -> Result<Self, Error> {
+        places::raise_memlock();
+        let cgroup = CgroupRoot::find(options.cgroup_root.as_deref())?;
+        let pins = Pins::open(&options.pin_dir)?;
+        pins.check_maps()?;
+        let mut object = load::load(&pins)?;
+        let mut maps = Maps::take(&mut object)?;
+        maps.set_settings(&settings(found::sk_err_offset()))?;
+        maps.beat()?;
+        let attachments = attach::attach(&mut object, &pins, &cgroup)?;
+        Ok(Self { maps, attachments, cgroup, pins, _object: object })
+    }
+
+    /// Returns what hangs where.
+    #[must_use]
+    pub fn attachments(&self) -> &[Attachment] {
+        &self.attachments
+    }
+
+    /// Returns the cgroup that the programs are attached to.
+    #[must_use]
+    pub fn cgroup(&self) -> &CgroupRoot {
+        &self.cgroup
+    }
+
+    /// Whether every attachment is still in place.
+    ///
+    /// # Errors
+    ///
+    /// Names the first one that is gone or leads to another program.
+    pub fn check_attachments(&self) -> Result<(), String> {
+        self.attachments.iter().try_for_each(|attachment| attachment.check(&self.pins))
+    }
+
+    /// Proves that the hooks act on connections of this machine.
+    ///
+    /// # Errors
+    ///
+    /// If a connect from below the cgroup root was not redirected.
+    pub fn self_test(&mut self) -> Result<String, Error> {
+        self_test::run(&mut self.maps, &self.cgroup)
+    }
+
+    /// Reads the tables that the maps hold, of whatever agent.
+    ///
+    /// # Errors
+    ///
+    /// If a map cannot be read.
+    pub fn tables(&self) -> Result<Tables, Error> {
+        found::tables(&self.maps)
+    }
+
+    /// Lists the entries that can retire: shared states, tickets and counters found in the maps.
+    ///
+    /// # Errors
+    ///
+    /// If a map cannot be read.
+    pub fn found(&self) -> Result<BTreeSet<crate::plan::Retired>, Error> {
+        found::leftovers(&self.maps)
+    }
+
+    /// Carries out an operation.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses; the maps are then as before the operation.
+    pub fn apply(&mut self, op: &Op) -> Result<(), Error> {
+        apply::apply(&mut self.maps, op)
+    }
+
+    /// Opens the counters for readers on other threads.
+    ///
+    /// # Errors
+    ///
+    /// If a map cannot be opened a second time.
+    pub fn stats_reader(&self) -> Result<StatsReader, Error> {
+        StatsReader::open(&self.pins)
+    }
+
+    /// Opens the heartbeat for a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// If the map cannot be opened a second time.
+    pub fn heart(&self) -> Result<Heart, Error> {
+        Ok(Heart(maps::open_heartbeat(&self.pins)?))
+    }
+
+    /// Takes the event ring buffer; `None` the second time.
+    pub fn take_events(&mut self) -> Option<RingBuf<MapData>> {
+        self.maps.events.take()
+    }
+}
+
+/// Tells the programs that the agent lives.
+pub struct Heart(maps::HeartbeatMap);
+
+impl Heart {
+    /// Gives a sign of life.
+    ///
+    /// # Errors
+    ///
+    /// If the map cannot be written.
+    pub fn beat(&mut self) -> Result<(), Error> {
+        maps::beat(&mut self.0)
+    }
+}
