@@ -1,6 +1,6 @@
 //! What the kernel counted, added up over CPUs: one consistent reading for metrics, status and top.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, error::Error};
 use weir_common::abi::{
     ids::{BackendStateId, EndpointId, StatsId},
     stats::{Counter, Histogram, HistogramKey, LegStats, RejectKey},
@@ -24,4 +24,14 @@ pub struct Snapshot {
     pub endpoints: BTreeMap<EndpointId, EndpointState>,
     /// Backends: how many of their endpoints are ejected.
     pub backends: BTreeMap<BackendStateId, BackendState>,
+}
+
+/// Reads the counters. The agent reads kernel maps; tests make readings up.
+pub trait ReadStats: Send + Sync {
+    /// Takes a reading.
+    ///
+    /// # Errors
+    ///
+    /// If the counters cannot be read.
+    fn snapshot(&self) -> Result<Snapshot, Box<dyn Error + Send + Sync>>;
 }

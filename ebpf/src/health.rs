@@ -9,7 +9,7 @@ use weir_common::{
     abi::{
         ids::{BackendStateId, EndpointId, StatsId},
         socket::SocketRecord,
-        stats::EventKind,
+        stats::{Counter, EventKind},
         tables::EndpointState,
     },
     decide::Forward,
@@ -147,5 +147,6 @@ fn eject(subject: Subject, state: *mut EndpointState, before: &EndpointState, un
         (*state).ejections = before.ejections + 1;
         (*state).failures = 0;
     }
+    count::event(Counter::Ejected);
     count::tell(EventKind::Ejected, subject.leg, subject.endpoint.0);
 }

@@ -123,6 +123,17 @@ pub enum BackendKind {
     Backend,
 }
 
+impl BackendKind {
+    /// Returns the kind as it is written in objects.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Service => "Service",
+            Self::Backend => "Backend",
+        }
+    }
+}
+
 /// A backend's endpoints, of both families.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backend {

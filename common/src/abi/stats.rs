@@ -207,14 +207,16 @@ pub enum Counter {
     NoSocketRecord = 3,
     /// An event found no room in the ring buffer.
     EventLost = 4,
+    /// An endpoint was ejected.
+    Ejected = 5,
 }
 
 impl Counter {
     /// How many counters there are.
-    pub const COUNT: u32 = 5;
+    pub const COUNT: u32 = 6;
     /// Every counter.
     pub const ALL: [Self; Self::COUNT as usize] =
-        [Self::UnknownClient, Self::TableMiss, Self::Bypassed, Self::NoSocketRecord, Self::EventLost];
+        [Self::UnknownClient, Self::TableMiss, Self::Bypassed, Self::NoSocketRecord, Self::EventLost, Self::Ejected];
 
     /// Returns the metric label.
     #[must_use]
@@ -225,6 +227,7 @@ impl Counter {
             Self::Bypassed => "bypassed",
             Self::NoSocketRecord => "no_socket_record",
             Self::EventLost => "event_lost",
+            Self::Ejected => "ejected",
         }
     }
 }

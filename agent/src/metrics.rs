@@ -1,0 +1,446 @@
+//! Metrics: every family that `/metrics` shows, declared once; its doc comment is its HELP text.
+//!
+//! Nothing is kept between scrapes. Each one is made of what the agent published and one reading of
+//! the kernel's counters, so a route's series end with the route. Labels are bounded: routes,
+//! backendRefs, backends, reasons and tables, never addresses.
+
+use crate::{
+    compile::tables::StatsName,
+    ir::{BackendKey, Leg, RouteKey},
+    stats::Snapshot,
+    view::{Published, Severity},
+};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet, prometheus_text, text},
+    metrics::MetricType,
+    registry::Registry,
+};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use weir_common::{
+    abi::{
+        ids::StatsId,
+        maps::MAPS,
+        stats::{BUCKETS, ConnectFailure, Counter, Histogram, HistogramKey, LegStats, Measure},
+    },
+    endpoint::eject::is_ejected,
+    reason::Reason,
+};
+
+const ROUTE: &[&str] = &["route_kind", "route_namespace", "route_name", "backend_ref"];
+const ROUTE_REASON: &[&str] = &["route_kind", "route_namespace", "route_name", "backend_ref", "reason"];
+const BACKEND: &[&str] = &["backend_kind", "backend_namespace", "backend_name", "backend_port"];
+const NODE: &[&str] = &[];
+
+/// A metric family.
+#[derive(Clone, Copy, Debug)]
+pub struct Family {
+    /// Name, for a counter without `_total`.
+    name: &'static str,
+    kind: MetricType,
+    help: &'static str,
+    labels: &'static [&'static str],
+}
+
+macro_rules! families {
+    ($($(#[doc = $help:literal])+ $id:ident: $kind:ident $name:literal $labels:expr;)+) => {
+        $(const $id: Family =
+            Family { name: $name, kind: MetricType::$kind, help: concat!($($help),+), labels: $labels };)+
+        /// Every family, in the order of the exposition.
+        pub const FAMILIES: &[Family] = &[$($id),+];
+    };
+}
+
+families! {
+    /// Connections that connect() sent to an endpoint of this backendRef.
+    FORWARDED: Counter "weir_connections_forwarded" ROUTE;
+    /// Connections whose first packet left.
+    ATTEMPTED: Counter "weir_connections_attempted" ROUTE;
+    /// Connections established.
+    OPENED: Counter "weir_connections_opened" ROUTE;
+    /// Established connections that are over.
+    CLOSED: Counter "weir_connections_closed" ROUTE;
+    /// Connects that failed after their first packet left, by kind of failure.
+    FAILED: Counter "weir_connections_failed" ROUTE_REASON;
+    /// Connections refused by Weir, by reason; backend_ref is empty if no backendRef was chosen.
+    REJECTED: Counter "weir_connections_rejected" ROUTE_REASON;
+    /// Established connections now.
+    ACTIVE: Gauge "weir_connections_active" ROUTE;
+    /// Weight of this backendRef by the sum of the route's weights, 0 to 1.
+    WANTED: Gauge "weir_wanted_share_ratio" ROUTE;
+    /// Payload bytes that backends acknowledged.
+    SENT: Counter "weir_sent_bytes" ROUTE;
+    /// Payload bytes received from backends.
+    RECEIVED: Counter "weir_received_bytes" ROUTE;
+    /// TCP segments sent again.
+    RETRANSMISSIONS: Counter "weir_retransmissions" ROUTE;
+    /// Time from connect() to the end of the handshake.
+    CONNECT: Histogram "weir_connect_latency_seconds" ROUTE;
+    /// Smoothed round-trip time at the end of connections.
+    ROUND_TRIP: Histogram "weir_round_trip_seconds" ROUTE;
+    /// Time from the end of the handshake to the end of the connection.
+    LIFETIME: Histogram "weir_connection_lifetime_seconds" ROUTE;
+    /// Endpoints of the backend that may be used.
+    ENDPOINTS: Gauge "weir_backend_endpoints" BACKEND;
+    /// Endpoints of the backend that are skipped now because connects to them failed.
+    EJECTED: Gauge "weir_backend_endpoints_ejected" BACKEND;
+    /// Connections of this node to the backend, connecting or established.
+    BACKEND_OPEN: Gauge "weir_backend_connections_open" BACKEND;
+    /// Times that an endpoint was ejected.
+    EJECTIONS: Counter "weir_ejections" NODE;
+    /// Connections to a frontend with consumer routes from a client whose namespace is not known.
+    UNKNOWN_CLIENTS: Counter "weir_unknown_clients" NODE;
+    /// Connections left alone because the agent was gone (--on-agent-loss bypass).
+    BYPASSED: Counter "weir_connections_bypassed" NODE;
+    /// Table look-ups that led nowhere; anything but 0 is a bug.
+    TABLE_MISSES: Counter "weir_table_misses" NODE;
+    /// Connections forwarded but not counted further, for want of memory for the socket's record.
+    UNTRACKED: Counter "weir_connections_untracked" NODE;
+    /// Sampled events that found no room.
+    EVENTS_LOST: Counter "weir_events_lost" NODE;
+    /// Always 1; the version is in the label.
+    BUILD: Gauge "weir_build_info" &["version"];
+    /// 1 when a state is applied and every program is attached, else 0.
+    READY: Gauge "weir_ready" NODE;
+    /// When the agent started, seconds since 1970.
+    STARTED: Gauge "weir_start_time_seconds" NODE;
+    /// States applied since the agent started.
+    GENERATION: Gauge "weir_generation" NODE;
+    /// When the last state was applied, seconds since 1970.
+    APPLIED: Gauge "weir_last_apply_timestamp_seconds" NODE;
+    /// How long applying the last state took.
+    APPLY_TIME: Gauge "weir_last_apply_duration_seconds" NODE;
+    /// Times that the configuration was read.
+    READINGS: Counter "weir_config_readings" NODE;
+    /// Problems of the configuration as it was last read.
+    PROBLEMS: Gauge "weir_config_problems" &["severity"];
+    /// Entries that the agent wants in a table.
+    TABLE_ENTRIES: Gauge "weir_table_entries" &["table"];
+    /// Most entries that a table can hold.
+    TABLE_CAPACITY: Gauge "weir_table_capacity" &["table"];
+}
+
+/// The family that shows a counter of the node.
+const fn family_of(counter: Counter) -> Family {
+    match counter {
+        Counter::UnknownClient => UNKNOWN_CLIENTS,
+        Counter::TableMiss => TABLE_MISSES,
+        Counter::Bypassed => BYPASSED,
+        Counter::NoSocketRecord => UNTRACKED,
+        Counter::EventLost => EVENTS_LOST,
+        Counter::Ejected => EJECTIONS,
+    }
+}
+
+/// Text formats of the exposition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus text 0.0.4.
+    Prometheus,
+}
+
+impl Format {
+    /// Returns the format for a scraper's `Accept` header.
+    #[must_use]
+    pub fn accepted(accept: &str) -> Self {
+        if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
+    }
+
+    /// Returns the `Content-Type`.
+    #[must_use]
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// Writes all metrics.
+///
+/// # Errors
+///
+/// If a value cannot be written as text.
+pub fn exposition(published: Arc<Published>, snapshot: Snapshot, format: Format) -> Result<String, fmt::Error> {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Scrape { published, snapshot }));
+    let mut out = String::new();
+    match format {
+        Format::OpenMetrics => text::encode(&mut out, &registry)?,
+        Format::Prometheus => prometheus_text::encode(&mut out, &registry)?,
+    }
+    Ok(out)
+}
+
+/// Returns the families as a Markdown table, as the README has it.
+#[must_use]
+pub fn markdown() -> String {
+    let mut out = String::from("| name | type | labels | meaning |\n|---|---|---|---|\n");
+    for family in FAMILIES {
+        let total = if matches!(family.kind, MetricType::Counter) { "_total" } else { "" };
+        let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (name, kind, help) = (family.name, family.kind.as_str(), family.help.trim());
+        out += &format!("| `{name}{total}` | {kind} | {} | {help} |\n", labels.join(", "));
+    }
+    out
+}
+
+/// One scrape.
+#[derive(Debug)]
+struct Scrape {
+    published: Arc<Published>,
+    snapshot: Snapshot,
+}
+
+impl Collector for Scrape {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut out = Writer { encoder };
+        self.legs(&mut out)?;
+        self.backends(&mut out)?;
+        self.node(&mut out)
+    }
+}
+
+/// One backendRef with its labels.
+struct LegRow<'a> {
+    id: StatsId,
+    labels: Labels<'a, 4>,
+    leg: &'a Leg,
+    share: f64,
+    /// `None` until the first connection: then only the families that say so begin at 0.
+    stats: Option<&'a LegStats>,
+}
+
+impl Scrape {
+    fn legs(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let rows = self.leg_rows();
+        let seen: Vec<_> = rows.iter().filter_map(|row| Some((row, row.stats?))).collect();
+        let counts = |get: fn(&LegStats) -> u64| {
+            seen.iter().map(move |(row, stats)| (row.labels, Value::Count(get(stats)))).collect::<Vec<_>>()
+        };
+        let forwarded = |row: &LegRow<'_>| row.stats.map_or(0, |stats| stats.forwarded);
+        out.family(FORWARDED, rows.iter().map(|row| (row.labels, Value::Count(forwarded(row)))))?;
+        out.family(ATTEMPTED, counts(|stats| stats.attempted))?;
+        out.family(OPENED, counts(|stats| stats.opened))?;
+        out.family(CLOSED, counts(|stats| stats.closed))?;
+        let failed = seen.iter().flat_map(|(row, stats)| {
+            let kinds = ConnectFailure::ALL.into_iter().zip(stats.failed);
+            kinds.map(|(kind, count)| ((row.labels, [("reason", kind.label())]), Value::Count(count)))
+        });
+        out.family(FAILED, failed)?;
+        let rejected = self.rejected(&rows);
+        let series = rejected
+            .iter()
+            .map(|((labels, reason), count)| ((*labels, [("reason", reason.label())]), Value::Count(*count)));
+        out.family(REJECTED, series)?;
+        let active = |stats: &LegStats| Value::Level(stats.opened.saturating_sub(stats.closed) as f64);
+        out.family(ACTIVE, seen.iter().map(|(row, stats)| (row.labels, active(stats))))?;
+        out.family(WANTED, rows.iter().map(|row| (row.labels, Value::Level(row.share))))?;
+        out.family(SENT, counts(|stats| stats.transferred.sent))?;
+        out.family(RECEIVED, counts(|stats| stats.transferred.received))?;
+        out.family(RETRANSMISSIONS, counts(|stats| stats.transferred.retransmissions))?;
+        self.times(out, CONNECT, &seen, Measure::ConnectLatency, |stats| stats.connect_ns)?;
+        self.times(out, ROUND_TRIP, &seen, Measure::RoundTrip, |stats| stats.rtt_ns)?;
+        self.times(out, LIFETIME, &seen, Measure::Lifetime, |stats| stats.lifetime_ns)
+    }
+
+    fn times(
+        &self,
+        out: &mut Writer<'_>,
+        family: Family,
+        seen: &[(&LegRow<'_>, &LegStats)],
+        measure: Measure,
+        sum_ns: fn(&LegStats) -> u64,
+    ) -> fmt::Result {
+        let series = seen.iter().filter_map(|(row, stats)| {
+            let histogram = self.snapshot.histograms.get(&HistogramKey::new(row.id, measure))?;
+            Some((row.labels, Value::Times(measure, histogram, sum_ns(stats))))
+        });
+        out.family(family, series)
+    }
+
+    fn leg_rows(&self) -> Vec<LegRow<'_>> {
+        let mut rows = Vec::new();
+        for (&id, StatsName { route, leg }) in &self.published.names.stats {
+            let Some((label, found)) = leg.as_deref().zip(self.published.desired.routes.get(route)) else { continue };
+            let Some(leg) = found.legs.iter().find(|leg| leg.label == label) else { continue };
+            let total: u64 = found.legs.iter().map(|leg| u64::from(leg.weight)).sum();
+            let share = if total == 0 { 0.0 } else { f64::from(leg.weight) / total as f64 };
+            let labels = route_labels(route, label);
+            rows.push(LegRow { id, labels, leg, share, stats: self.snapshot.legs.get(&id) });
+        }
+        rows.sort_by_key(|row| row.labels);
+        rows
+    }
+
+    /// Rejections by labels and reason; those that a backendRef must come to begin at 0.
+    fn rejected<'a>(&'a self, rows: &[LegRow<'a>]) -> BTreeMap<(Labels<'a, 4>, Reason), u64> {
+        let mut labels: BTreeMap<StatsId, Labels<'a, 4>> = rows.iter().map(|row| (row.id, row.labels)).collect();
+        for (&id, StatsName { route, leg }) in &self.published.names.stats {
+            if leg.is_none() && self.published.desired.routes.contains_key(route) {
+                labels.insert(id, route_labels(route, ""));
+            }
+        }
+        let mut rejected = BTreeMap::new();
+        for row in rows {
+            if let Err(reason) = row.leg.target {
+                rejected.insert((row.labels, reason), 0);
+            }
+        }
+        for (key, count) in &self.snapshot.rejects {
+            if let Some(labels) = labels.get(&key.stats) {
+                *rejected.entry((*labels, key.reason())).or_default() += count;
+            }
+        }
+        rejected
+    }
+
+    fn backends(&self, out: &mut Writer<'_>) -> fmt::Result {
+        #[derive(Default)]
+        struct Sum {
+            endpoints: u64,
+            ejected: u64,
+            open: u64,
+        }
+        let desired = &self.published.desired.backends;
+        let mut sums: BTreeMap<&BackendKey, Sum> = BTreeMap::new();
+        for (key, backend) in desired {
+            sums.insert(key, Sum { endpoints: backend.endpoints.len() as u64, ..Sum::default() });
+        }
+        for (endpoint, backend) in &self.published.names.endpoints {
+            let key = self.published.names.backends.get(backend);
+            let Some(sum) = key.and_then(|key| sums.get_mut(key)) else { continue };
+            let Some(state) = self.snapshot.endpoints.get(endpoint) else { continue };
+            sum.ejected += u64::from(is_ejected(state, self.snapshot.at_ns));
+            sum.open += state.open;
+        }
+        let ports: Vec<String> = sums.keys().map(|key| key.port.to_string()).collect();
+        let rows: Vec<(Labels<'_, 4>, Sum)> =
+            sums.into_iter().zip(&ports).map(|((key, sum), port)| (backend_labels(key, port), sum)).collect();
+        let levels = |get: fn(&Sum) -> u64| {
+            rows.iter().map(move |(labels, sum)| (*labels, Value::Level(get(sum) as f64))).collect::<Vec<_>>()
+        };
+        out.family(ENDPOINTS, levels(|sum| sum.endpoints))?;
+        out.family(EJECTED, levels(|sum| sum.ejected))?;
+        out.family(BACKEND_OPEN, levels(|sum| sum.open))
+    }
+
+    fn node(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let published = &self.published;
+        for counter in Counter::ALL {
+            let count = self.snapshot.counters.get(&counter).copied().unwrap_or(0);
+            out.single(family_of(counter), Value::Count(count))?;
+        }
+        out.family(BUILD, [([("version", published.version)], Value::Level(1.0))])?;
+        out.single(READY, Value::Level(f64::from(u8::from(published.missing().is_empty()))))?;
+        out.single(STARTED, Value::Level(seconds(published.started_at)))?;
+        out.single(GENERATION, Value::Level(published.generation as f64))?;
+        // Before the first apply there is no time to tell: 0 would read as 1970.
+        let applied = published.applied_at.map(|at| ([("", ""); 0], Value::Level(seconds(at))));
+        out.family(APPLIED, applied)?;
+        let took = published.applied_at.map(|_| ([("", ""); 0], Value::Level(published.applied_in.as_secs_f64())));
+        out.family(APPLY_TIME, took)?;
+        out.single(READINGS, Value::Count(published.readings))?;
+        let problems = Severity::ALL.map(|severity| {
+            let n = published.problems.iter().filter(|problem| problem.severity == severity).count();
+            ([("severity", severity.label())], Value::Level(n as f64))
+        });
+        out.family(PROBLEMS, problems)?;
+        let tables = &published.tables;
+        let entries = [
+            ("FRONTENDS", tables.frontends.len()),
+            ("SCOPED", tables.scoped.len()),
+            ("SPLITS", tables.splits.len()),
+            ("BACKENDS", tables.backends.len()),
+            ("ENDPOINTS", tables.endpoints.len()),
+            ("RINGS", tables.rings.len()),
+            ("CLIENTS", tables.clients.len()),
+        ];
+        out.family(TABLE_ENTRIES, entries.map(|(table, n)| ([("table", table)], Value::Level(n as f64))))?;
+        let held = MAPS.iter().filter(|map| entries.iter().any(|(table, _)| *table == map.name));
+        out.family(TABLE_CAPACITY, held.map(|map| ([("table", map.name)], Value::Level(f64::from(map.capacity)))))
+    }
+}
+
+fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+type Labels<'a, const N: usize> = [(&'static str, &'a str); N];
+
+fn route_labels<'a>(route: &'a RouteKey, leg: &'a str) -> Labels<'a, 4> {
+    let object = &route.object;
+    [(ROUTE[0], route.kind.name()), (ROUTE[1], &object.namespace), (ROUTE[2], &object.name), (ROUTE[3], leg)]
+}
+
+fn backend_labels<'a>(key: &'a BackendKey, port: &'a str) -> Labels<'a, 4> {
+    let object = &key.object;
+    [(BACKEND[0], key.kind.name()), (BACKEND[1], &object.namespace), (BACKEND[2], &object.name), (BACKEND[3], port)]
+}
+
+enum Value<'a> {
+    Count(u64),
+    Level(f64),
+    /// A histogram and its exact sum in nanoseconds.
+    Times(Measure, &'a Histogram, u64),
+}
+
+struct Writer<'a> {
+    encoder: DescriptorEncoder<'a>,
+}
+
+impl Writer<'_> {
+    fn single(&mut self, family: Family, value: Value<'_>) -> fmt::Result {
+        self.family(family, [([("", ""); 0], value)])
+    }
+
+    fn family<'v, S: EncodeLabelSet>(
+        &mut self,
+        family: Family,
+        series: impl IntoIterator<Item = (S, Value<'v>)>,
+    ) -> fmt::Result {
+        let mut metric = self.encoder.encode_descriptor(family.name, family.help.trim(), None, family.kind)?;
+        for (labels, value) in series {
+            value.encode(&mut metric.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+impl Value<'_> {
+    fn encode(&self, metric: &mut MetricEncoder<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => metric.encode_counter::<NoLabelSet, _, f64>(count, None),
+            Self::Level(level) => metric.encode_gauge(level),
+            Self::Times(measure, histogram, sum_ns) => {
+                let count = histogram.buckets.iter().sum();
+                metric.encode_histogram::<NoLabelSet>(*sum_ns as f64 / 1e9, count, &buckets(*measure, histogram), None)
+            }
+        }
+    }
+}
+
+/// Adds the kernel's forty buckets up to the dozen that are shown, each with its upper bound in
+/// seconds: all of them, for three measures of every backendRef, would be most of a scrape.
+fn buckets(measure: Measure, histogram: &Histogram) -> Vec<(f64, u64)> {
+    // The n-th kernel bucket ends at 2^n microseconds.
+    let ends: &[usize] = match measure {
+        Measure::ConnectLatency | Measure::RoundTrip => &[5, 7, 9, 11, 13, 15, 17, 19, 21, 23],
+        Measure::Lifetime => &[10, 13, 16, 19, 22, 25, 28, 31, 34],
+    };
+    let mut from = 0;
+    let mut shown = Vec::with_capacity(ends.len() + 1);
+    for &end in ends {
+        shown.push(((1_u64 << end) as f64 / 1e6, histogram.buckets[from..=end].iter().sum()));
+        from = end + 1;
+    }
+    shown.push((f64::INFINITY, histogram.buckets[from..BUCKETS].iter().sum()));
+    shown
+}

@@ -1,0 +1,210 @@
+//! Makes the view of what was published and one reading of the counters.
+
+use super::{
+    BackendView, EndpointView, FrontendView, LegView, Published, RouteView, SettingsView, Timing, View, tables::slots,
+};
+use crate::{
+    compile::tables::StatsName,
+    ir::{BackendKey, Leg, Route, RouteKey},
+    stats::Snapshot,
+};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use weir_common::{
+    abi::{
+        ids::{BackendId, StatsId},
+        settings::OnAgentLoss,
+        stats::{ConnectFailure, Histogram, HistogramKey, Measure},
+        tables::EndpointReadiness,
+    },
+    addr::Address,
+    endpoint::eject::is_ejected,
+    reason::Reason,
+};
+
+impl View {
+    /// Makes the view. Counters of what is no longer published are left out.
+    #[must_use]
+    pub fn new(published: &Published, snapshot: &Snapshot) -> Self {
+        let reader = Reader::new(published, snapshot);
+        Self {
+            version: published.version.to_owned(),
+            node: published.node.clone(),
+            started_at: seconds(published.started_at),
+            generation: published.generation,
+            applied_at: published.applied_at.map(seconds),
+            read_at_ns: snapshot.at_ns,
+            missing: published.missing(),
+            coverage: published.coverage.clone(),
+            settings: settings(published),
+            frontends: frontends(published),
+            routes: published.desired.routes.iter().map(|(key, route)| reader.route(key, route)).collect(),
+            backends: published.desired.backends.keys().map(|key| reader.backend(key)).collect(),
+            clients: published.clients.clone(),
+            counters: snapshot.counters.iter().map(|(counter, &n)| (counter.label().to_owned(), n)).collect(),
+            problems: published.problems.clone(),
+            objects: published.objects.clone(),
+        }
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn settings(published: &Published) -> SettingsView {
+    let ejection = &published.ejection;
+    SettingsView {
+        on_agent_loss: match published.on_agent_loss {
+            OnAgentLoss::Freeze => "freeze",
+            OnAgentLoss::Bypass => "bypass",
+            OnAgentLoss::Reject => "reject",
+        }
+        .to_owned(),
+        eject_after_failures: ejection.failures,
+        eject_window_seconds: ejection.window_ns as f64 / 1e9,
+        eject_base_seconds: ejection.base_ns as f64 / 1e9,
+        eject_max_seconds: ejection.max_ns as f64 / 1e9,
+    }
+}
+
+/// Returns address and port as people write them, with brackets around IPv6.
+pub(super) fn socket(address: Address, port: u16) -> String {
+    SocketAddr::new(IpAddr::from(address), port).to_string()
+}
+
+fn frontends(published: &Published) -> Vec<FrontendView> {
+    let view = |(&(address, port), frontend): (&(Address, u16), &crate::ir::Frontend)| FrontendView {
+        address: socket(address, port),
+        service: frontend.service.to_string(),
+        everyone: frontend.everyone.as_ref().map(RouteKey::to_string),
+        namespaces: frontend.namespaces.iter().map(|(name, route)| (name.clone(), route.to_string())).collect(),
+    };
+    published.desired.frontends.iter().map(view).collect()
+}
+
+/// Looks counters up by name.
+struct Reader<'a> {
+    published: &'a Published,
+    snapshot: &'a Snapshot,
+    stats: BTreeMap<&'a StatsName, StatsId>,
+    rejects: BTreeMap<StatsId, BTreeMap<Reason, u64>>,
+    backends: BTreeMap<&'a BackendKey, Vec<BackendId>>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(published: &'a Published, snapshot: &'a Snapshot) -> Self {
+        let mut rejects: BTreeMap<StatsId, BTreeMap<Reason, u64>> = BTreeMap::new();
+        for (key, &count) in &snapshot.rejects {
+            *rejects.entry(key.stats).or_default().entry(key.reason()).or_default() += count;
+        }
+        let mut backends: BTreeMap<&BackendKey, Vec<BackendId>> = BTreeMap::new();
+        for (&id, key) in &published.names.backends {
+            backends.entry(key).or_default().push(id);
+        }
+        let stats = published.names.stats.iter().map(|(&id, name)| (name, id)).collect();
+        Self { published, snapshot, stats, rejects, backends }
+    }
+
+    fn id(&self, route: &RouteKey, leg: Option<&str>) -> Option<StatsId> {
+        self.stats.get(&StatsName { route: route.clone(), leg: leg.map(str::to_owned) }).copied()
+    }
+
+    fn rejected(&self, id: Option<StatsId>) -> BTreeMap<String, u64> {
+        let found = id.and_then(|id| self.rejects.get(&id));
+        found.into_iter().flatten().map(|(reason, &count)| (reason.label().to_owned(), count)).collect()
+    }
+
+    fn route(&self, key: &RouteKey, route: &Route) -> RouteView {
+        let total = route.legs.iter().map(|leg| u64::from(leg.weight)).sum();
+        let mut legs: Vec<LegView> = route.legs.iter().map(|leg| self.leg(key, leg, total)).collect();
+        let decided: u64 = legs.iter().map(LegView::decided).sum();
+        for leg in &mut legs {
+            leg.share = (decided > 0).then(|| leg.decided() as f64 / decided as f64);
+        }
+        RouteView {
+            name: key.to_string(),
+            policy: route.policy.name().to_owned(),
+            total_weight: total,
+            rejected: self.rejected(self.id(key, None)),
+            legs,
+        }
+    }
+
+    fn leg(&self, route: &RouteKey, leg: &Leg, total: u64) -> LegView {
+        let id = self.id(route, Some(&leg.label));
+        let stats = id.and_then(|id| self.snapshot.legs.get(&id)).copied().unwrap_or_default();
+        let timing = |measure, sum_ns| {
+            let key = id.map(|id| HistogramKey::new(id, measure));
+            let histogram = key.and_then(|key| self.snapshot.histograms.get(&key)).unwrap_or(&Histogram::EMPTY);
+            Timing::new(histogram, sum_ns)
+        };
+        let kinds = ConnectFailure::ALL.into_iter().zip(stats.failed);
+        LegView {
+            label: leg.label.clone(),
+            weight: leg.weight,
+            wanted_share: if total == 0 { 0.0 } else { f64::from(leg.weight) / total as f64 },
+            share: None,
+            backend: leg.target.as_ref().ok().map(BackendKey::to_string),
+            rejects: self.rejects_now(leg).map(|reason| reason.label().to_owned()),
+            forwarded: stats.forwarded,
+            rejected: self.rejected(id),
+            attempted: stats.attempted,
+            opened: stats.opened,
+            closed: stats.closed,
+            active: stats.opened.saturating_sub(stats.closed),
+            failed: kinds.map(|(kind, count)| (kind.label().to_owned(), count)).collect(),
+            sent_bytes: stats.transferred.sent,
+            received_bytes: stats.transferred.received,
+            retransmissions: stats.transferred.retransmissions,
+            connect: timing(Measure::ConnectLatency, stats.connect_ns),
+            round_trip: timing(Measure::RoundTrip, stats.rtt_ns),
+            lifetime: timing(Measure::Lifetime, stats.lifetime_ns),
+        }
+    }
+
+    /// Returns why every connection of the leg is rejected, if that is so in both families.
+    fn rejects_now(&self, leg: &Leg) -> Option<Reason> {
+        match &leg.target {
+            Err(reason) => Some(*reason),
+            Ok(key) => empty(self.published, key),
+        }
+    }
+
+    fn backend(&self, key: &BackendKey) -> BackendView {
+        let tables = &self.published.tables;
+        let mut endpoints = Vec::new();
+        for id in self.backends.get(key).into_iter().flatten() {
+            let Some(backend) = tables.backends.get(id) else { continue };
+            for (_, endpoint) in slots(tables, backend.set) {
+                let state = self.snapshot.endpoints.get(&endpoint.id).copied().unwrap_or_default();
+                let left_ns = state.ejected_until_ns.saturating_sub(self.snapshot.at_ns);
+                endpoints.push(EndpointView {
+                    address: socket(endpoint.address, endpoint.port),
+                    terminating: endpoint.readiness() == EndpointReadiness::ServingTerminating,
+                    open: state.open,
+                    failures: state.failures,
+                    ejected_for_seconds: is_ejected(&state, self.snapshot.at_ns).then_some(left_ns as f64 / 1e9),
+                    ejections: state.ejections,
+                });
+            }
+        }
+        BackendView {
+            name: key.to_string(),
+            empty: empty(self.published, key).map(|reason| reason.label().to_owned()),
+            endpoints,
+        }
+    }
+}
+
+fn empty(published: &Published, key: &BackendKey) -> Option<Reason> {
+    let backend = published.desired.backends.get(key);
+    match backend {
+        None => Some(Reason::TableMiss),
+        Some(backend) if backend.endpoints.is_empty() => Some(backend.empty.unwrap_or(Reason::NoEndpoints)),
+        Some(_) => None,
+    }
+}
