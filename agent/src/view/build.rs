@@ -15,10 +15,10 @@ use std::{
 };
 use weir_common::{
     abi::{
-        ids::{BackendId, StatsId},
+        ids::StatsId,
         settings::OnAgentLoss,
         stats::{ConnectFailure, Histogram, HistogramKey, Measure},
-        tables::EndpointReadiness,
+        tables::{Endpoint, EndpointReadiness},
     },
     addr::Address,
     endpoint::eject::is_ejected,
@@ -92,7 +92,7 @@ struct Reader<'a> {
     snapshot: &'a Snapshot,
     stats: BTreeMap<&'a StatsName, StatsId>,
     rejects: BTreeMap<StatsId, BTreeMap<Reason, u64>>,
-    backends: BTreeMap<&'a BackendKey, Vec<BackendId>>,
+    endpoints: BTreeMap<&'a BackendKey, BTreeMap<(Address, u16), &'a Endpoint>>,
 }
 
 impl<'a> Reader<'a> {
@@ -101,12 +101,15 @@ impl<'a> Reader<'a> {
         for (key, &count) in &snapshot.rejects {
             *rejects.entry(key.stats).or_default().entry(key.reason()).or_default() += count;
         }
-        let mut backends: BTreeMap<&BackendKey, Vec<BackendId>> = BTreeMap::new();
-        for (&id, key) in &published.names.backends {
-            backends.entry(key).or_default().push(id);
+        // One backend can have several lists: one a family, one with a ring and one without.
+        let mut endpoints: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for (&id, backend) in &published.tables.backends {
+            let Some(key) = published.names.backends.get(&backend.state) else { continue };
+            let found = slots(&published.tables, id).map(|(_, endpoint)| ((endpoint.address, endpoint.port), endpoint));
+            endpoints.entry(key).or_default().extend(found);
         }
         let stats = published.names.stats.iter().map(|(&id, name)| (name, id)).collect();
-        Self { published, snapshot, stats, rejects, backends }
+        Self { published, snapshot, stats, rejects, endpoints }
     }
 
     fn id(&self, route: &RouteKey, leg: Option<&str>) -> Option<StatsId> {
@@ -175,27 +178,24 @@ impl<'a> Reader<'a> {
     }
 
     fn backend(&self, key: &BackendKey) -> BackendView {
-        let tables = &self.published.tables;
-        let mut endpoints = Vec::new();
-        for id in self.backends.get(key).into_iter().flatten() {
-            let Some(backend) = tables.backends.get(id) else { continue };
-            for (_, endpoint) in slots(tables, backend.set) {
-                let state = self.snapshot.endpoints.get(&endpoint.id).copied().unwrap_or_default();
-                let left_ns = state.ejected_until_ns.saturating_sub(self.snapshot.at_ns);
-                endpoints.push(EndpointView {
-                    address: socket(endpoint.address, endpoint.port),
-                    terminating: endpoint.readiness() == EndpointReadiness::ServingTerminating,
-                    open: state.open,
-                    failures: state.failures,
-                    ejected_for_seconds: is_ejected(&state, self.snapshot.at_ns).then_some(left_ns as f64 / 1e9),
-                    ejections: state.ejections,
-                });
-            }
-        }
+        let endpoints = self.endpoints.get(key).into_iter().flatten().map(|(_, endpoint)| self.endpoint(endpoint));
         BackendView {
             name: key.to_string(),
             empty: empty(self.published, key).map(|reason| reason.label().to_owned()),
-            endpoints,
+            endpoints: endpoints.collect(),
+        }
+    }
+
+    fn endpoint(&self, endpoint: &Endpoint) -> EndpointView {
+        let state = self.snapshot.endpoints.get(&endpoint.id).copied().unwrap_or_default();
+        let left_ns = state.ejected_until_ns.saturating_sub(self.snapshot.at_ns);
+        EndpointView {
+            address: socket(endpoint.address, endpoint.port),
+            terminating: endpoint.readiness() == EndpointReadiness::ServingTerminating,
+            open: state.open,
+            failures: state.failures,
+            ejected_for_seconds: is_ejected(&state, self.snapshot.at_ns).then_some(left_ns as f64 / 1e9),
+            ejections: state.ejections,
         }
     }
 }
@@ -206,5 +206,69 @@ fn empty(published: &Published, key: &BackendKey) -> Option<Reason> {
         None => Some(Reason::TableMiss),
         Some(backend) if backend.endpoints.is_empty() => Some(backend.empty.unwrap_or(Reason::NoEndpoints)),
         Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::sample;
+    use std::sync::Arc;
+
+    fn view() -> View {
+        View::new(&sample::published(), &sample::snapshot())
+    }
+
+    fn web(view: &View) -> &RouteView {
+        view.routes.iter().find(|route| route.name == "TCPRoute shop/web").expect("the route")
+    }
+
+    #[test]
+    fn shares_count_rejected_connections_of_a_leg_too() {
+        let view = view();
+        let shares: Vec<_> = web(&view).legs.iter().map(|leg| (leg.wanted_share, leg.share)).collect();
+        assert_eq!(shares, [(0.9, Some(0.9)), (0.08, Some(0.08)), (0.02, Some(0.02))]);
+        let batch = view.routes.iter().find(|route| route.name == "TCPRoute batch/web").expect("the route");
+        assert_eq!(batch.legs[0].share, None);
+    }
+
+    #[test]
+    fn a_leg_that_cannot_be_followed_says_why() {
+        let view = view();
+        let rejects: Vec<_> = view.routes.iter().flat_map(|r| &r.legs).map(|leg| leg.rejects.as_deref()).collect();
+        assert_eq!(rejects, [Some("not_resolved"), None, None, Some("backend_not_found")]);
+    }
+
+    #[test]
+    fn an_ejected_endpoint_says_for_how_long() {
+        let view = view();
+        let backend = view.backends.iter().find(|backend| backend.name == "shop/web-v1:80").expect("the backend");
+        let left: Vec<_> = backend.endpoints.iter().map(|endpoint| endpoint.ejected_for_seconds).collect();
+        assert_eq!(left, [None, Some(4.5)]);
+        let mut later = sample::snapshot();
+        later.at_ns += 4_500_000_000;
+        let view = View::new(&sample::published(), &later);
+        assert!(view.backends.iter().flat_map(|b| &b.endpoints).all(|endpoint| endpoint.ejected_for_seconds.is_none()));
+    }
+
+    #[test]
+    fn counters_of_a_route_that_is_gone_are_not_shown() {
+        let mut published = sample::published();
+        Arc::make_mut(&mut published.desired).routes.remove(&sample::web());
+        let view = View::new(&published, &sample::snapshot());
+        assert_eq!(view.routes.len(), 1);
+        assert!(view.routes.iter().flat_map(|r| &r.legs).all(|leg| leg.decided() == 0));
+    }
+
+    #[test]
+    fn the_view_survives_json() {
+        let view = view();
+        let json = serde_json::to_string(&view).expect("JSON");
+        assert_eq!(serde_json::from_str::<View>(&json).expect("the same"), view);
+    }
+
+    #[test]
+    fn the_view_is_as_agreed_with_scripts() {
+        insta::assert_snapshot!(serde_json::to_string_pretty(&view()).expect("JSON"));
     }
 }

@@ -5,6 +5,8 @@
 
 mod build;
 mod published;
+#[cfg(test)]
+pub(crate) mod sample;
 mod tables;
 mod timing;
 

@@ -5,7 +5,7 @@ use crate::compile::tables::{Names, Tables};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Display};
 use weir_common::abi::{
-    ids::{BackendId, EndpointSetId, NamespaceId, SplitId, StatsId},
+    ids::{BackendId, NamespaceId, SplitId, StatsId},
     tables::{
         self, Endpoint, EndpointReadiness, FrontendKey, FrontendValue, Leg, LegKind, SlotKey, Split, Target, TargetKind,
     },
@@ -50,6 +50,7 @@ struct SplitRow {
     id: String,
     policy: &'static str,
     total: u32,
+    sequence: String,
     phase: String,
     legs: Vec<LegRow>,
 }
@@ -70,7 +71,7 @@ struct LegRow {
 struct Backend {
     id: String,
     name: String,
-    set: String,
+    state: String,
     /// Buckets of the consistent-hash ring; how many each slot has is in its endpoint.
     ring: u32,
     endpoints: Vec<Slot>,
@@ -108,9 +109,9 @@ impl TablesView {
     }
 }
 
-/// Returns the endpoints of one list, by slot.
-pub(super) fn slots(tables: &Tables, set: EndpointSetId) -> impl Iterator<Item = (u32, &Endpoint)> {
-    let range = SlotKey::new(set, 0)..=SlotKey::new(set, u32::MAX);
+/// Returns the endpoints of one backend, by slot.
+pub(super) fn slots(tables: &Tables, backend: BackendId) -> impl Iterator<Item = (u32, &Endpoint)> {
+    let range = SlotKey::new(backend, 0)..=SlotKey::new(backend, u32::MAX);
     tables.endpoints.range(range).map(|(key, endpoint)| (key.slot, endpoint))
 }
 
@@ -179,6 +180,7 @@ impl Namer<'_> {
             id: hex(id.0),
             policy: split.policy().name(),
             total: split.total,
+            sequence: hex(split.sequence.0),
             phase: hex(split.phase),
             legs: used.map(|(leg, cumulative)| self.leg(leg, cumulative)).collect(),
         }
@@ -202,17 +204,18 @@ impl Namer<'_> {
     fn backends(&self) -> Vec<Backend> {
         let row = |(id, backend): (&BackendId, &tables::Backend)| Backend {
             id: hex(id.0),
-            name: Self::known(self.names.backends.get(id), id.0),
-            set: hex(backend.set.0),
+            name: Self::known(self.names.backends.get(&backend.state), backend.state.0),
+            state: hex(backend.state.0),
             ring: backend.ring,
-            endpoints: self.slots(backend.set, backend.ring),
+            endpoints: self.slots(*id, backend.ring),
         };
         self.tables.backends.iter().map(row).collect()
     }
 
-    fn slots(&self, set: EndpointSetId, ring: u32) -> Vec<Slot> {
+    fn slots(&self, backend: BackendId, ring: u32) -> Vec<Slot> {
         let mut shares: BTreeMap<u32, usize> = BTreeMap::new();
-        for value in self.tables.rings.range(SlotKey::new(set, 0)..=SlotKey::new(set, u32::MAX)).map(|(_, v)| v) {
+        for value in self.tables.rings.range(SlotKey::new(backend, 0)..=SlotKey::new(backend, u32::MAX)).map(|(_, v)| v)
+        {
             *shares.entry(value.slot).or_default() += 1;
         }
         let row = |(slot, endpoint): (u32, &Endpoint)| Slot {
@@ -225,7 +228,7 @@ impl Namer<'_> {
             },
             ring_buckets: (ring > 0).then(|| shares.get(&slot).copied().unwrap_or(0)),
         };
-        slots(self.tables, set).map(row).collect()
+        slots(self.tables, backend).map(row).collect()
     }
 
     fn clients(&self) -> Vec<Client> {
@@ -235,5 +238,18 @@ impl Namer<'_> {
             namespace: self.namespace(*namespace),
         });
         rows.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::sample;
+
+    #[test]
+    fn every_id_that_has_a_name_is_shown_with_it() {
+        let published = sample::published();
+        let view = TablesView::new(&published.tables, &published.names);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&view).expect("JSON"));
     }
 }

@@ -43,12 +43,17 @@ impl Timing {
         Self {
             count,
             sum_seconds,
-            mean_seconds: some.then(|| sum_seconds / count as f64),
+            mean_seconds: some.then(|| whole_nanoseconds(sum_seconds / count as f64)),
             p50_seconds: quantile(&buckets, count, 0.5),
             p99_seconds: quantile(&buckets, count, 0.99),
             buckets,
         }
     }
+}
+
+/// Rounds: more digits than the clock has say nothing, and are lost on the way through JSON.
+fn whole_nanoseconds(seconds: f64) -> f64 {
+    (seconds * 1e9).round() / 1e9
 }
 
 /// Returns the lower and the upper bound of a bucket, seconds.
@@ -68,7 +73,7 @@ fn quantile(buckets: &[u64], count: u64, q: f64) -> Option<f64> {
     for (i, &n) in buckets.iter().enumerate() {
         if n > 0 && (below + n) as f64 >= rank {
             let (low, high) = bounds(i);
-            return Some(low + (high - low) * (rank - below as f64) / n as f64);
+            return Some(whole_nanoseconds(low + (high - low) * (rank - below as f64) / n as f64));
         }
         below += n;
     }

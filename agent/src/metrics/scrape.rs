@@ -1,9 +1,6 @@
-//! Metrics: every family that `/metrics` shows, declared once; its doc comment is its HELP text.
-//!
-//! Nothing is kept between scrapes. Each one is made of what the agent published and one reading of
-//! the kernel's counters, so a route's series end with the route. Labels are bounded: routes,
-//! backendRefs, backends, reasons and tables, never addresses.
+//! One scrape: values of the families, out of what was published and one reading of the counters.
 
+use super::*;
 use crate::{
     compile::tables::StatsName,
     ir::{BackendKey, Leg, RouteKey},
@@ -12,9 +9,7 @@ use crate::{
 };
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet, prometheus_text, text},
-    metrics::MetricType,
-    registry::Registry,
+    encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet},
 };
 use std::{
     collections::BTreeMap,
@@ -32,99 +27,6 @@ use weir_common::{
     reason::Reason,
 };
 
-const ROUTE: &[&str] = &["route_kind", "route_namespace", "route_name", "backend_ref"];
-const ROUTE_REASON: &[&str] = &["route_kind", "route_namespace", "route_name", "backend_ref", "reason"];
-const BACKEND: &[&str] = &["backend_kind", "backend_namespace", "backend_name", "backend_port"];
-const NODE: &[&str] = &[];
-
-/// A metric family.
-#[derive(Clone, Copy, Debug)]
-pub struct Family {
-    /// Name, for a counter without `_total`.
-    name: &'static str,
-    kind: MetricType,
-    help: &'static str,
-    labels: &'static [&'static str],
-}
-
-macro_rules! families {
-    ($($(#[doc = $help:literal])+ $id:ident: $kind:ident $name:literal $labels:expr;)+) => {
-        $(const $id: Family =
-            Family { name: $name, kind: MetricType::$kind, help: concat!($($help),+), labels: $labels };)+
-        /// Every family, in the order of the exposition.
-        pub const FAMILIES: &[Family] = &[$($id),+];
-    };
-}
-
-families! {
-    /// Connections that connect() sent to an endpoint of this backendRef.
-    FORWARDED: Counter "weir_connections_forwarded" ROUTE;
-    /// Connections whose first packet left.
-    ATTEMPTED: Counter "weir_connections_attempted" ROUTE;
-    /// Connections established.
-    OPENED: Counter "weir_connections_opened" ROUTE;
-    /// Established connections that are over.
-    CLOSED: Counter "weir_connections_closed" ROUTE;
-    /// Connects that failed after their first packet left, by kind of failure.
-    FAILED: Counter "weir_connections_failed" ROUTE_REASON;
-    /// Connections refused by Weir, by reason; backend_ref is empty if no backendRef was chosen.
-    REJECTED: Counter "weir_connections_rejected" ROUTE_REASON;
-    /// Established connections now.
-    ACTIVE: Gauge "weir_connections_active" ROUTE;
-    /// Weight of this backendRef by the sum of the route's weights, 0 to 1.
-    WANTED: Gauge "weir_wanted_share_ratio" ROUTE;
-    /// Payload bytes that backends acknowledged.
-    SENT: Counter "weir_sent_bytes" ROUTE;
-    /// Payload bytes received from backends.
-    RECEIVED: Counter "weir_received_bytes" ROUTE;
-    /// TCP segments sent again.
-    RETRANSMISSIONS: Counter "weir_retransmissions" ROUTE;
-    /// Time from connect() to the end of the handshake.
-    CONNECT: Histogram "weir_connect_latency_seconds" ROUTE;
-    /// Smoothed round-trip time at the end of connections.
-    ROUND_TRIP: Histogram "weir_round_trip_seconds" ROUTE;
-    /// Time from the end of the handshake to the end of the connection.
-    LIFETIME: Histogram "weir_connection_lifetime_seconds" ROUTE;
-    /// Endpoints of the backend that may be used.
-    ENDPOINTS: Gauge "weir_backend_endpoints" BACKEND;
-    /// Endpoints of the backend that are skipped now because connects to them failed.
-    EJECTED: Gauge "weir_backend_endpoints_ejected" BACKEND;
-    /// Connections of this node to the backend, connecting or established.
-    BACKEND_OPEN: Gauge "weir_backend_connections_open" BACKEND;
-    /// Times that an endpoint was ejected.
-    EJECTIONS: Counter "weir_ejections" NODE;
-    /// Connections to a frontend with consumer routes from a client whose namespace is not known.
-    UNKNOWN_CLIENTS: Counter "weir_unknown_clients" NODE;
-    /// Connections left alone because the agent was gone (--on-agent-loss bypass).
-    BYPASSED: Counter "weir_connections_bypassed" NODE;
-    /// Table look-ups that led nowhere; anything but 0 is a bug.
-    TABLE_MISSES: Counter "weir_table_misses" NODE;
-    /// Connections forwarded but not counted further, for want of memory for the socket's record.
-    UNTRACKED: Counter "weir_connections_untracked" NODE;
-    /// Sampled events that found no room.
-    EVENTS_LOST: Counter "weir_events_lost" NODE;
-    /// Always 1; the version is in the label.
-    BUILD: Gauge "weir_build_info" &["version"];
-    /// 1 when a state is applied and every program is attached, else 0.
-    READY: Gauge "weir_ready" NODE;
-    /// When the agent started, seconds since 1970.
-    STARTED: Gauge "weir_start_time_seconds" NODE;
-    /// States applied since the agent started.
-    GENERATION: Gauge "weir_generation" NODE;
-    /// When the last state was applied, seconds since 1970.
-    APPLIED: Gauge "weir_last_apply_timestamp_seconds" NODE;
-    /// How long applying the last state took.
-    APPLY_TIME: Gauge "weir_last_apply_duration_seconds" NODE;
-    /// Times that the configuration was read.
-    READINGS: Counter "weir_config_readings" NODE;
-    /// Problems of the configuration as it was last read.
-    PROBLEMS: Gauge "weir_config_problems" &["severity"];
-    /// Entries that the agent wants in a table.
-    TABLE_ENTRIES: Gauge "weir_table_entries" &["table"];
-    /// Most entries that a table can hold.
-    TABLE_CAPACITY: Gauge "weir_table_capacity" &["table"];
-}
-
 /// The family that shows a counter of the node.
 const fn family_of(counter: Counter) -> Family {
     match counter {
@@ -137,66 +39,11 @@ const fn family_of(counter: Counter) -> Family {
     }
 }
 
-/// Text formats of the exposition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// OpenMetrics 1.0.
-    OpenMetrics,
-    /// Prometheus text 0.0.4.
-    Prometheus,
-}
-
-impl Format {
-    /// Returns the format for a scraper's `Accept` header.
-    #[must_use]
-    pub fn accepted(accept: &str) -> Self {
-        if accept.contains("application/openmetrics-text") { Self::OpenMetrics } else { Self::Prometheus }
-    }
-
-    /// Returns the `Content-Type`.
-    #[must_use]
-    pub const fn content_type(self) -> &'static str {
-        match self {
-            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
-        }
-    }
-}
-
-/// Writes all metrics.
-///
-/// # Errors
-///
-/// If a value cannot be written as text.
-pub fn exposition(published: Arc<Published>, snapshot: Snapshot, format: Format) -> Result<String, fmt::Error> {
-    let mut registry = Registry::default();
-    registry.register_collector(Box::new(Scrape { published, snapshot }));
-    let mut out = String::new();
-    match format {
-        Format::OpenMetrics => text::encode(&mut out, &registry)?,
-        Format::Prometheus => prometheus_text::encode(&mut out, &registry)?,
-    }
-    Ok(out)
-}
-
-/// Returns the families as a Markdown table, as the README has it.
-#[must_use]
-pub fn markdown() -> String {
-    let mut out = String::from("| name | type | labels | meaning |\n|---|---|---|---|\n");
-    for family in FAMILIES {
-        let total = if matches!(family.kind, MetricType::Counter) { "_total" } else { "" };
-        let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
-        let (name, kind, help) = (family.name, family.kind.as_str(), family.help.trim());
-        out += &format!("| `{name}{total}` | {kind} | {} | {help} |\n", labels.join(", "));
-    }
-    out
-}
-
 /// One scrape.
 #[derive(Debug)]
-struct Scrape {
-    published: Arc<Published>,
-    snapshot: Snapshot,
+pub(super) struct Scrape {
+    pub(super) published: Arc<Published>,
+    pub(super) snapshot: Snapshot,
 }
 
 impl Collector for Scrape {
@@ -443,4 +290,26 @@ fn buckets(measure: Measure, histogram: &Histogram) -> Vec<(f64, u64)> {
     }
     shown.push((f64::INFINITY, histogram.buckets[from..BUCKETS].iter().sum()));
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_buckets_hold_every_measured_time_once() {
+        let mut histogram = Histogram::EMPTY;
+        for (i, bucket) in histogram.buckets.iter_mut().enumerate() {
+            *bucket = 1 << i;
+        }
+        for measure in Measure::ALL {
+            let shown = buckets(measure, &histogram);
+            assert_eq!(shown.iter().map(|(_, n)| n).sum::<u64>(), (1 << BUCKETS) - 1);
+            for (end, _) in &shown[..shown.len() - 1] {
+                let below: u64 = shown.iter().filter(|(other, _)| other <= end).map(|(_, n)| n).sum();
+                let exact: u64 = (0..BUCKETS).filter(|&i| (1_u64 << i) as f64 / 1e6 <= *end).map(|i| 1_u64 << i).sum();
+                assert_eq!(below, exact, "{measure:?} up to {end} s");
+            }
+        }
+    }
 }
