@@ -1,27 +1,27 @@
 //! The commands that demo and bench run: built as the user, run as root.
 
-use anyhow::{Context as _, Result, bail};
-use std::{
-    convert::Infallible,
-    env,
-    path::PathBuf,
-    process::{Command, Stdio},
+use crate::{
+    process::{self, Privilege},
+    setup::{self, Purpose},
 };
+use anyhow::{Context as _, Result, bail};
+use std::{convert::Infallible, env, path::PathBuf, process::Stdio};
 use weir_tests::binaries::Binaries;
 
 /// Set for the second start of this command, as root, when everything is built.
 const BUILT: &str = "WEIR_XTASK_BUILT";
 
-/// Builds `weir` and `weir-probe`. If this process is not root it starts itself again with sudo and
+/// Prepares the machine, and builds `weir` and `weir-probe`. If this process is not root it starts itself again with sudo and
 /// ends as that one ended.
 ///
 /// # Errors
 ///
-/// If the build fails, or if there is no sudo.
-pub(crate) fn as_root(release: bool) -> Result<Binaries> {
+/// If a tool is missing, if the build fails, or if there is no sudo.
+pub(crate) fn as_root(purpose: Purpose, release: bool) -> Result<Binaries> {
     let profile = if release { "release" } else { "debug" };
     if env::var_os(BUILT).is_none() {
-        let mut build = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        setup::prepare(purpose)?;
+        let mut build = process::cargo();
         build.args(["build", "--quiet", "--package", "weir", "--package", "weir-tests", "--bins"]);
         if release {
             build.arg("--release");
@@ -39,15 +39,11 @@ pub(crate) fn as_root(release: bool) -> Result<Binaries> {
 }
 
 fn again_as_root() -> Result<Infallible> {
-    eprintln!("everything is built; namespaces, cgroups and BPF need root: going on with sudo");
     let this = env::current_exe().context("cannot find the running program")?;
-    let status = Command::new("sudo")
-        .arg("env")
-        .arg(format!("{BUILT}=1"))
-        .arg(this)
-        .args(env::args_os().skip(1))
-        .status()
-        .context("cannot start sudo: run this command as root")?;
+    let mut again = Privilege::here().command(this, &[(BUILT, "1".to_owned())])?;
+    again.args(env::args_os().skip(1));
+    eprintln!("everything is built; namespaces, cgroups and BPF need root: {}", process::shown(&again));
+    let status = again.status().context("cannot start sudo")?;
     std::process::exit(status.code().unwrap_or(1));
 }
 

@@ -8,7 +8,7 @@ mod phase;
 mod picture;
 mod stage;
 
-use crate::{built, interrupt};
+use crate::{built, interrupt, setup::Purpose};
 use anyhow::{Result, bail};
 use phase::{Family, Phase};
 use picture::Picture;
@@ -22,7 +22,7 @@ use weir_tests::{
 };
 
 /// Options of the demo.
-#[derive(clap::Args)]
+#[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Prints the figures as JSON instead of the picture.
     #[arg(long)]
@@ -53,7 +53,7 @@ struct Outcome {
 ///
 /// If it cannot run here, or if anything is off.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let binaries = built::as_root(false)?;
+    let binaries = built::as_root(Purpose::Demo, false)?;
     interrupt::watch()?;
     let picture = Picture::new(args.json);
     let mut outcome = Outcome::default();
