@@ -3,5 +3,27 @@
 //! Each scenario has namespaces, cgroup and bpffs of its own. They need root and cgroup2; without,
 //! they say so and pass, except in CI.
 
-mod harness;
 mod stage;
+
+mod agent_life;
+mod agent_loss;
+mod changes;
+mod clean;
+mod consumers;
+mod counters;
+mod ejection;
+mod exact_weights;
+mod files;
+mod foreign_programs;
+mod hairpin;
+mod harness;
+mod one_family;
+mod parent_port;
+mod peer_name;
+mod policies;
+mod precedence;
+mod refusals;
+mod target_ports;
+mod terminating;
+mod untouched;
+mod zero_weights;

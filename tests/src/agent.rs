@@ -11,6 +11,7 @@ use std::{
     fmt::Write as _,
     io::{BufRead as _, BufReader, Read},
     net::{SocketAddr, TcpListener},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
     sync::{Arc, Mutex, PoisonError},
@@ -25,6 +26,7 @@ pub struct Launch {
     cgroup: PathBuf,
     pins: PathBuf,
     options: Vec<String>,
+    user: Option<u32>,
     shows_log: bool,
 }
 
@@ -50,6 +52,7 @@ impl Launch {
             cgroup: cgroup.path().to_owned(),
             pins: pins.path().to_owned(),
             options: Vec::new(),
+            user: None,
             shows_log: false,
         })
     }
@@ -71,6 +74,12 @@ impl Launch {
     pub fn options(mut self, options: &str) -> Self {
         self.options.extend(options.split_whitespace().map(str::to_owned));
         self
+    }
+
+    /// Runs the agent as an ordinary user.
+    #[must_use]
+    pub fn as_user(self, id: u32) -> Self {
+        Self { user: Some(id), ..self }
     }
 
     /// Prints the log when the agent is dropped; a test runner shows that if the test has failed.
@@ -108,6 +117,9 @@ impl Launch {
         command.arg("run").arg("--config").arg(&self.config).arg("--cgroup-root").arg(&self.cgroup);
         command.arg("--pin-dir").arg(&self.pins).arg("--admin").arg(admin.to_string()).args(&self.options);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command
     }
 }

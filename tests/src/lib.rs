@@ -9,6 +9,7 @@ pub mod binaries;
 pub mod cgroup;
 pub mod client;
 pub mod config;
+pub mod foreign;
 pub mod host;
 pub mod http;
 pub mod leftovers;
