@@ -11,6 +11,8 @@ mod reference_grant;
 mod service;
 mod tcp_route;
 
+use crate::resources::ObjectKey;
+use k8s_openapi::api::core::v1::Namespace;
 use serde::Serialize;
 use std::{fmt, ops::RangeInclusive};
 
@@ -18,6 +20,13 @@ use std::{fmt, ops::RangeInclusive};
 pub trait Check {
     /// Returns everything that is wrong with the values, in the order of the fields; empty if valid.
     fn mistakes(&self) -> Vec<Mistake>;
+}
+
+impl Check for Namespace {
+    fn mistakes(&self) -> Vec<Mistake> {
+        // Nothing of it is read but its name and labels.
+        Vec::new()
+    }
 }
 
 /// One value that is not allowed.
@@ -33,6 +42,23 @@ impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.message)
     }
+}
+
+/// Checks the name and namespace of an object.
+#[must_use]
+pub fn name_mistakes(is_service: bool, key: &ObjectKey) -> Vec<Mistake> {
+    let mut mistakes = Mistakes::default();
+    if is_service {
+        // Service names are parts of host names.
+        mistakes.label("metadata.name", &key.name);
+    } else {
+        mistakes.subdomain("metadata.name", &key.name);
+    }
+    // Kinds without a namespace have an empty one.
+    if !key.namespace.is_empty() {
+        mistakes.label("metadata.namespace", &key.namespace);
+    }
+    mistakes.0
 }
 
 /// Collects mistakes.

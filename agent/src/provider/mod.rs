@@ -1,0 +1,3 @@
+//! Where resources come from: files, and DNS for the host names in them.
+
+pub mod file;
