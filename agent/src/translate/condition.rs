@@ -83,14 +83,13 @@ pub enum ConditionStatus {
 }
 
 impl Condition {
-    /// Whether this is what an operator wants to see.
+    /// Whether this says that something is wrong: a parent or a backend that is not as it was written.
     #[must_use]
-    pub const fn is_good(&self) -> bool {
-        match (self.kind, self.status) {
-            (ConditionType::Accepted | ConditionType::ResolvedRefs, ConditionStatus::True)
-            | (ConditionType::Superseded, ConditionStatus::False) => true,
-            (ConditionType::Accepted | ConditionType::ResolvedRefs, ConditionStatus::False)
-            | (ConditionType::Superseded, ConditionStatus::True) => false,
+    pub const fn is_fault(&self) -> bool {
+        match self.kind {
+            ConditionType::Accepted | ConditionType::ResolvedRefs => matches!(self.status, ConditionStatus::False),
+            // Another route comes first: that may well be wanted.
+            ConditionType::Superseded => false,
         }
     }
 }

@@ -75,6 +75,9 @@ impl Kind {
     }
 }
 
+/// Routes that are right and close in spelling, but not ours.
+const OTHER_ROUTES: [&str; 4] = ["GRPCRoute", "HTTPRoute", "TLSRoute", "UDPRoute"];
+
 /// What an apiVersion and kind stand for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Known {
@@ -93,8 +96,8 @@ pub(super) fn find(api_version: &str, kind: &str) -> Known {
     let Some(found) = found else {
         let ours = Kind::ALL.into_iter().filter(|known| known.group() == group);
         return match closest(kind, ours.map(Kind::name)) {
-            Some(meant) => Known::Mistaken(format!("\"{kind}\" is unknown: did you mean {meant}?")),
-            None => Known::NotHandled(format!("kind {kind} ({api_version}) is not handled by this version")),
+            Some(meant) if !OTHER_ROUTES.contains(&kind) => Known::Mistaken(format!("\"{kind}\" is unknown: did you mean {meant}?")),
+            Some(_) | None => Known::NotHandled(format!("kind {kind} ({api_version}) is not handled by this version")),
         };
     };
     if found.group() != group {
@@ -188,6 +191,7 @@ mod tests {
         for (api_version, kind) in [
             ("gateway.networking.k8s.io/v1", "Gateway"),
             ("gateway.networking.k8s.io/v1", "HTTPRoute"),
+            ("gateway.networking.k8s.io/v1", "TLSRoute"),
             ("serving.knative.dev/v1", "Service"),
             ("apps/v1", "Deployment"),
         ] {
