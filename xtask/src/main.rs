@@ -6,10 +6,14 @@ mod demo;
 mod interrupt;
 mod process;
 mod setup;
+mod tally;
+mod test;
+mod vm;
 mod workspace;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
 use workspace::Workspace;
 
 /// Developer commands of Weir.
@@ -26,16 +30,31 @@ enum Command {
     Setup(setup::Args),
     /// Builds the `weir` command with the kernel programs inside.
     Build(build::Args),
+    /// Runs every test: of the host, of this kernel, of older kernels.
+    Test(test::Args),
+    /// Boots older kernels in virtual machines and checks a split there.
+    Vm(vm::Args),
     /// Shows a split at work: changed weights, a killed agent, rejected connections.
     Demo(demo::Args),
 }
 
-fn main() -> Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<()> {
     let workspace = Workspace::find()?;
     match &cli.command {
         Command::Setup(args) => setup::run(args),
         Command::Build(args) => build::run(&workspace, args),
+        Command::Test(args) => test::run(&workspace, args),
+        Command::Vm(args) => vm::run(&workspace, args),
         Command::Demo(args) => demo::run(args),
     }
 }

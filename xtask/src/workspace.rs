@@ -40,4 +40,9 @@ impl Workspace {
             None => self.root.join("target"),
         }
     }
+
+    /// Downloads that a second run uses again.
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.root.join(".cache")
+    }
 }

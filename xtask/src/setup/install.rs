@@ -58,7 +58,7 @@ fn candidate(package: &str) -> Option<String> {
     (candidate != "(none)").then(|| candidate.to_owned())
 }
 
-fn update(privilege: Privilege) -> Result<()> {
+pub(super) fn update(privilege: Privilege) -> Result<()> {
     let mut command = privilege.command("apt-get", &[])?;
     command.args(["-q", "update"]);
     as_root(&mut command)

@@ -6,6 +6,7 @@ mod install;
 mod plan;
 mod probe;
 
+use crate::process::Privilege;
 use anyhow::Result;
 pub(crate) use plan::Purpose;
 
@@ -39,4 +40,13 @@ pub(crate) fn prepare(purpose: Purpose) -> Result<()> {
         install::step(&step, &system)?;
     }
     Ok(())
+}
+
+/// Fetches the distribution's lists of packages anew.
+///
+/// # Errors
+///
+/// If that fails, or needs root and there is no way to become it.
+pub(crate) fn update_package_lists() -> Result<()> {
+    install::update(Privilege::here())
 }

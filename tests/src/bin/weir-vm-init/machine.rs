@@ -1,0 +1,54 @@
+//! What an init system does elsewhere: mounts, the loopback interface, the end.
+
+use anyhow::{Context as _, Result};
+use nix::{
+    errno::Errno,
+    mount::{MsFlags, mount},
+    sys::reboot::{RebootMode, reboot},
+};
+use std::{fs, mem, os::fd::AsRawFd as _};
+
+/// Folder and type of each file system.
+const MOUNTS: [(&str, &str); 6] = [
+    ("/proc", "proc"),
+    ("/sys", "sysfs"),
+    ("/dev", "devtmpfs"),
+    ("/sys/fs/cgroup", "cgroup2"),
+    ("/run", "tmpfs"),
+    ("/tmp", "tmpfs"),
+];
+
+/// Makes a bare kernel usable. bpffs is left to the agent, which mounts it where it is missing.
+pub(crate) fn set_up() -> Result<()> {
+    for (folder, kind) in MOUNTS {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {folder}"))?;
+        let mounted = mount(Some(kind), folder, Some(kind), MsFlags::empty(), None::<&str>);
+        match mounted {
+            // Some kernels mount /dev by themselves.
+            Ok(()) | Err(Errno::EBUSY) => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot mount {kind} at {folder}")),
+        }
+    }
+    loopback_up().context("cannot bring up the loopback interface")
+}
+
+fn loopback_up() -> Result<()> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    // SAFETY: the structure is plain data, for which zeros are valid.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {
+        *place = byte.cast_signed();
+    }
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: the socket is open, and the kernel reads the request only during the call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
+    Errno::result(result)?;
+    Ok(())
+}
+
+/// Ends the virtual machine.
+pub(crate) fn power_off() -> ! {
+    let Err(error) = reboot(RebootMode::RB_POWER_OFF);
+    // The kernel panics when its first process ends, and that ends the machine as well.
+    panic!("cannot power off: {error}")
+}

@@ -1,0 +1,162 @@
+//! `cargo xtask test`: every test, and at the end what was run and what was not.
+//!
+//! Programs are built as the user; only those that need a kernel run as root.
+
+use crate::{
+    process::{self, Privilege, shown},
+    setup::{self, Purpose},
+    tally::Tally,
+    vm,
+    workspace::Workspace,
+};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::{
+    env,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+/// The package whose tests need a kernel.
+const KERNEL_TESTS: &str = "weir-tests";
+
+/// Variables of the user that tests run as root look at.
+const HANDED_ON: [&str; 4] = ["CI", "RUST_BACKTRACE", "RUST_LOG", "WEIR_BIN"];
+
+/// Options of `cargo xtask test`.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct Args {
+    /// Runs only tests whose name has this in it, and no virtual machines.
+    #[arg(long)]
+    filter: Option<String>,
+}
+
+/// Runs the tests.
+///
+/// # Errors
+///
+/// If a test fails, or is skipped in CI.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    setup::prepare(Purpose::Test)?;
+    all(workspace, args)?.conclude("not every test has passed")
+}
+
+/// Runs the tests and counts them.
+///
+/// # Errors
+///
+/// If something does not build or cannot be started. A test that fails is counted.
+pub(crate) fn all(workspace: &Workspace, args: &Args) -> Result<Tally> {
+    let mut tally = host(workspace, args)?;
+    tally.add(kernel(workspace, args)?);
+    if args.filter.is_none() {
+        println!("\nvirtual machines");
+        tally.add(vm::check(workspace, false)?);
+    }
+    Ok(tally)
+}
+
+/// The tests that need nothing but a compiler.
+fn host(workspace: &Workspace, args: &Args) -> Result<Tally> {
+    let mut cargo = process::cargo();
+    cargo.current_dir(workspace.root());
+    cargo.args(["test", "--workspace", "--exclude", KERNEL_TESTS, "--no-fail-fast"]);
+    if let Some(filter) = &args.filter {
+        cargo.args(["--", filter]);
+    }
+    counted(&mut cargo)
+}
+
+/// The tests that need a kernel: built here, run as root.
+fn kernel(workspace: &Workspace, args: &Args) -> Result<Tally> {
+    let programs = build_kernel_tests(workspace)?;
+    let privilege = Privilege::here();
+    if privilege == Privilege::None {
+        let reason = "tests that need a kernel: this is not root, and there is no sudo".to_owned();
+        return Ok(Tally { skipped: vec![reason], ..Tally::default() });
+    }
+    let variables: Vec<(&str, String)> =
+        HANDED_ON.into_iter().filter_map(|name| Some((name, env::var(name).ok()?))).collect();
+    let mut tally = Tally::default();
+    for program in programs {
+        let mut command = privilege.command(program, &variables)?;
+        command.current_dir(workspace.root().join("tests")).args(&args.filter);
+        println!("\nas root: {}", shown(&command));
+        tally.add(counted(&mut command)?);
+    }
+    Ok(tally)
+}
+
+/// Builds the tests, the agent and the other programs that they start.
+fn build_kernel_tests(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+    let mut cargo = process::cargo();
+    cargo.current_dir(workspace.root());
+    cargo.args(["build", "--package", "weir", "--package", KERNEL_TESTS, "--bins"]);
+    process::run(&mut cargo)?;
+    let mut cargo = process::cargo();
+    cargo.current_dir(workspace.root());
+    cargo.args(["test", "--package", KERNEL_TESTS, "--lib", "--tests", "--no-run"]);
+    cargo.arg("--message-format=json-render-diagnostics").stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let output = cargo.output().with_context(|| format!("cannot start {}", shown(&cargo)))?;
+    if !output.status.success() {
+        bail!("{} ended with {}", shown(&cargo), output.status);
+    }
+    let programs = programs(&String::from_utf8_lossy(&output.stdout));
+    if programs.is_empty() {
+        bail!("{KERNEL_TESTS} has no tests");
+    }
+    Ok(programs)
+}
+
+/// Reads from cargo's messages which test programs it made.
+fn programs(messages: &str) -> Vec<PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let tests = messages.filter(|message| message["profile"]["test"] == Value::Bool(true));
+    tests.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).collect()
+}
+
+/// Runs a command whose output is shown, and counted.
+fn counted(command: &mut Command) -> Result<Tally> {
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", shown(command)))?;
+    let output = child.stdout.take().context("a child without output")?;
+    let mut tally = Tally::default();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        tally.read_test_line(&line);
+    }
+    let status = child.wait()?;
+    if !status.success() && tally.failed == 0 {
+        // It did not build, or was killed before it could count.
+        println!("{} ended with {status}", shown(command));
+        tally.fail();
+    }
+    Ok(tally)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_programs_are_found_among_cargos_messages() {
+        let messages = r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/debug/weir-probe"}
+{"reason":"compiler-artifact","profile":{"test":true},"executable":"/t/debug/deps/scenarios-1"}
+{"reason":"compiler-artifact","profile":{"test":false},"executable":null}
+not json
+{"reason":"build-finished","success":true}"#;
+        assert_eq!(programs(messages), [PathBuf::from("/t/debug/deps/scenarios-1")]);
+    }
+
+    #[test]
+    fn output_is_counted_and_a_failure_without_a_count_is_one() {
+        let line = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
+        let tally = counted(Command::new("echo").arg(line)).unwrap();
+        assert_eq!((tally.passed, tally.failed), (2, 0));
+        let tally = counted(&mut Command::new("false")).unwrap();
+        assert_eq!((tally.passed, tally.failed), (0, 1));
+    }
+}
