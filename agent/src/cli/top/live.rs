@@ -154,13 +154,15 @@ impl State {
     }
 
     fn event(&mut self, event: &Event) -> Step {
-        match event {
-            Event::Key(key) if key.kind == KeyEventKind::Press => self.key(*key),
-            Event::Resize(_, _) => Step::Draw,
-            _ => Step::Nothing,
+        if let Event::Key(key) = event
+            && key.kind == KeyEventKind::Press
+        {
+            return self.key(*key);
         }
+        if matches!(event, Event::Resize(_, _)) { Step::Draw } else { Step::Nothing }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all other keys of a keyboard mean nothing here")]
     fn key(&mut self, key: KeyEvent) -> Step {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
