@@ -3,14 +3,23 @@
 //! Data flow, one module an arrow: `provider` → `resources` → `translate` → `ir` → `compile` →
 //! tables → `plan` → `bpf`. Only `bpf` touches the kernel's BPF side.
 
-pub mod admin;
 pub mod api;
+pub mod resources;
+
+pub mod ir;
+
 pub mod compile;
 pub mod plan;
+
 pub mod bpf;
-pub mod ir;
-pub mod metrics;
-pub mod resources;
+pub mod clients;
+pub mod events;
+
 pub mod stats;
-pub mod telemetry;
 pub mod view;
+
+pub mod admin;
+pub mod metrics;
+pub mod telemetry;
+
+pub mod cli;

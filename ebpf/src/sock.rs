@@ -5,6 +5,7 @@ use aya_ebpf::{
     helpers::{bpf_ktime_get_ns, bpf_set_retval},
     programs::SockAddrContext,
 };
+use core::ptr;
 use weir_common::{
     abi::{
         ids::StatsId,
@@ -74,20 +75,30 @@ impl Peer for V6<'_> {
 
     #[inline(always)]
     fn address(&self) -> Address {
-        // SAFETY: the context is valid while the program runs.
-        let words = unsafe { (*self.0.sock_addr).user_ip6 };
+        let ctx = self.0.sock_addr;
+        // SAFETY: the context is valid while the program runs. Volatile, so that the compiler keeps to
+        // the loads of single words, at constant offsets, that the verifier allows.
+        let words = unsafe {
+            [
+                ptr::read_volatile(&raw const (*ctx).user_ip6[0]),
+                ptr::read_volatile(&raw const (*ctx).user_ip6[1]),
+                ptr::read_volatile(&raw const (*ctx).user_ip6[2]),
+                ptr::read_volatile(&raw const (*ctx).user_ip6[3]),
+            ]
+        };
         Address::from_v6_words(words)
     }
 
     #[inline(always)]
     fn set_address(&self, address: Address) {
+        let ctx = self.0.sock_addr;
         let words = address.v6_words();
-        // SAFETY: as above. Word by word: the verifier allows no wider store here.
+        // SAFETY: as above.
         unsafe {
-            (*self.0.sock_addr).user_ip6[0] = words[0];
-            (*self.0.sock_addr).user_ip6[1] = words[1];
-            (*self.0.sock_addr).user_ip6[2] = words[2];
-            (*self.0.sock_addr).user_ip6[3] = words[3];
+            ptr::write_volatile(&raw mut (*ctx).user_ip6[0], words[0]);
+            ptr::write_volatile(&raw mut (*ctx).user_ip6[1], words[1]);
+            ptr::write_volatile(&raw mut (*ctx).user_ip6[2], words[2]);
+            ptr::write_volatile(&raw mut (*ctx).user_ip6[3], words[3]);
         }
     }
 }

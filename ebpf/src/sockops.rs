@@ -14,7 +14,7 @@ use aya_ebpf::{
     },
     helpers::{
         bpf_ktime_get_ns, bpf_probe_read_kernel,
-        generated::{bpf_sk_storage_delete, bpf_sk_storage_get, bpf_sock_ops_cb_flags_set},
+        generated::{bpf_sk_storage_delete, bpf_sk_storage_get, bpf_skc_to_tcp_sock, bpf_sock_ops_cb_flags_set},
     },
     programs::SockOpsContext,
 };
@@ -166,7 +166,12 @@ fn socket_error(ctx: &SockOpsContext) -> u32 {
     };
     // SAFETY: the helper reads kernel memory into a local and fails on a bad address.
     unsafe {
-        let socket: *const u8 = (*ctx.ops).__bindgen_anon_2.sk.cast();
+        let socket = (*ctx.ops).__bindgen_anon_2.sk;
+        if socket.is_null() {
+            return 0;
+        }
+        // A socket of the context cannot be read at an offset; as a `struct tcp_sock` it can.
+        let socket: *const u8 = bpf_skc_to_tcp_sock(socket.cast()).cast();
         if socket.is_null() {
             return 0;
         }

@@ -30,6 +30,18 @@ pub struct Attachment {
 }
 
 impl Attachment {
+    /// Returns the attach type in the kernel's spelling.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.name {
+            "weir_connect4" => "cgroup/connect4",
+            "weir_connect6" => "cgroup/connect6",
+            "weir_getpeername4" => "cgroup/getpeername4",
+            "weir_getpeername6" => "cgroup/getpeername6",
+            _ => "sockops",
+        }
+    }
+
     /// Checks that the link still leads to the program.
     pub(super) fn check(&self, pins: &Pins) -> Result<(), String> {
         let link = match open_link(&pins.link(self.name)) {
@@ -104,7 +116,8 @@ fn attach_program(
 }
 
 fn attach_new(program: &mut Program, pin: &Path, cgroup: &CgroupRoot) -> anyhow::Result<()> {
-    let mode = CgroupAttachMode::AllowMultiple;
+    // Links always stand beside other programs; flags are for attachments without a link.
+    let mode = CgroupAttachMode::Single;
     let link: FdLink = match program {
         Program::CgroupSockAddr(program) => sock_addr_link(program, cgroup, mode)?,
         Program::SockOps(program) => {

@@ -5,7 +5,7 @@ use super::{
     found::entries,
     maps::{Counts, Table, failed, now_ns, open_counters, pinned},
 };
-use crate::stats::Snapshot;
+use crate::stats::{ReadStats, Snapshot};
 use aya::maps::{Map, MapData, PerCpuArray, PerCpuValues};
 use std::collections::BTreeMap;
 use weir_common::abi::{
@@ -58,6 +58,12 @@ impl StatsReader {
             endpoints: entries(&self.endpoint_states, "ENDPOINT_STATES")?,
             backends: entries(&self.backend_states, "BACKEND_STATES")?,
         })
+    }
+}
+
+impl ReadStats for StatsReader {
+    fn snapshot(&self) -> Result<Snapshot, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(Self::snapshot(self)?)
     }
 }
 

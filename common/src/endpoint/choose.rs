@@ -18,74 +18,59 @@ pub const TRIES: u32 = 8;
 /// How many open connections one recent connect failure weighs in the power of two choices.
 const FAILURE_PENALTY: u64 = 16;
 
+/// An endpoint that may be taken.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    slot: u32,
+    endpoint: &'a Endpoint,
+    /// Connections and failures that speak against it.
+    load: u64,
+    ejected: bool,
+}
+
 /// Chooses an endpoint of a backend with at least one. `None` means a broken table.
 #[inline(always)]
 pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &Backend) -> Option<&'a Endpoint> {
     let skipping = env.backend_state(backend.state).is_some_and(|state| may_skip(state.ejected, backend.count));
-    match policy {
-        Policy::PowerOfTwoChoices => power_of_two(env, id, backend, skipping),
-        Policy::RoundRobin => {
-            let turn = env.next_turn(backend.state);
-            walk(env, id, backend, skipping, (turn % u64::from(backend.count.max(1))) as u32)
-        }
-        Policy::Random => walk(env, id, backend, skipping, scale(env.random(), backend.count)),
-        Policy::ClientHash => by_client(env, id, backend, skipping),
+    let now_ns = if skipping { env.now_ns() } else { u64::MAX };
+    let count = backend.count;
+    let at = |slot| candidate(env, id, slot, now_ns);
+    let first = match policy {
+        Policy::PowerOfTwoChoices => power_of_two(env, count, at)?,
+        Policy::RoundRobin => at((env.next_turn(backend.state) % u64::from(count.max(1))) as u32)?,
+        Policy::Random => at(scale(env.random(), count))?,
+        Policy::ClientHash => at(by_client(env, id, backend)?)?,
+    };
+    if !first.ejected {
+        return Some(first.endpoint);
     }
-}
-
-#[inline(always)]
-fn at<E: Env>(env: &E, id: BackendId, slot: u32) -> Option<(&Endpoint, EndpointState)> {
-    let endpoint = env.endpoint(&SlotKey::new(id, slot))?;
-    Some((endpoint, env.endpoint_state(endpoint.id).unwrap_or_default()))
-}
-
-/// Takes the endpoint at `start`, or the next one that is not ejected.
-#[inline(always)]
-fn walk<'a, E: Env>(env: &'a E, id: BackendId, backend: &Backend, skipping: bool, start: u32) -> Option<&'a Endpoint> {
-    let (first, state) = at(env, id, start)?;
-    if !skipping || !is_ejected(&state, env.now_ns()) {
-        return Some(first);
-    }
-    let mut slot = start;
+    // Its neighbours in turn. A client that is hashed starts at a place of its own, so that an ejected
+    // endpoint's clients spread over all others instead of falling upon one.
+    let mut slot = match policy {
+        Policy::PowerOfTwoChoices | Policy::RoundRobin | Policy::Random => first.slot,
+        Policy::ClientHash => scale(mix2(env.client_hash(), 1), count),
+    };
     for _ in 0..TRIES {
         slot += 1;
-        if slot >= backend.count {
+        if slot >= count {
             slot = 0;
         }
-        let (endpoint, state) = at(env, id, slot)?;
-        if !is_ejected(&state, env.now_ns()) {
-            return Some(endpoint);
+        let next = at(slot)?;
+        if !next.ejected {
+            return Some(next.endpoint);
         }
     }
-    Some(first)
+    Some(first.endpoint)
 }
 
-/// Takes the less loaded of two different random endpoints (Mitzenmacher: "The power of two choices
-/// in randomized load balancing", 2001).
+/// Looks an endpoint up. Nothing is ejected at the end of time, which stands for "do not skip".
 #[inline(always)]
-fn power_of_two<'a, E: Env>(env: &'a E, id: BackendId, backend: &Backend, skipping: bool) -> Option<&'a Endpoint> {
-    let random = env.random();
-    let one = scale(random, backend.count);
-    if backend.count == 1 {
-        return at(env, id, one).map(|(endpoint, _)| endpoint);
-    }
-    // The second among the others: shift a draw from 0..count-1 past the first.
-    let mut other = scale(mix2(random, 1), backend.count - 1);
-    if other >= one {
-        other += 1;
-    }
-    let (first, first_state) = at(env, id, one)?;
-    let (second, second_state) = at(env, id, other)?;
-    if skipping {
-        let now = env.now_ns();
-        match (is_ejected(&first_state, now), is_ejected(&second_state, now)) {
-            (false, false) => {}
-            (false, true) => return Some(first),
-            (true, false) => return Some(second),
-            (true, true) => return walk(env, id, backend, skipping, one),
-        }
-    }
-    if load(&second_state) < load(&first_state) { Some(second) } else { Some(first) }
+fn candidate<'a, E: Env>(env: &'a E, id: BackendId, slot: u32, now_ns: u64) -> Option<Candidate<'a>> {
+    let endpoint = env.endpoint(&SlotKey::new(id, slot))?;
+    Some(match env.endpoint_state(endpoint.id) {
+        Some(state) => Candidate { slot, endpoint, load: load(&state), ejected: is_ejected(&state, now_ns) },
+        None => Candidate { slot, endpoint, load: 0, ejected: false },
+    })
 }
 
 #[inline(always)]
@@ -93,26 +78,36 @@ fn load(state: &EndpointState) -> u64 {
     state.open + state.failures * FAILURE_PENALTY
 }
 
-/// Follows the client's hash around the backend's ring; an ejected endpoint's clients go to the
-/// next buckets' endpoints until it is back.
+/// Takes the less loaded of two different random endpoints (Mitzenmacher: "The power of two choices
+/// in randomized load balancing", 2001).
 #[inline(always)]
-fn by_client<'a, E: Env>(env: &'a E, id: BackendId, backend: &Backend, skipping: bool) -> Option<&'a Endpoint> {
+fn power_of_two<'a, E: Env>(
+    env: &'a E,
+    count: u32,
+    at: impl Fn(u32) -> Option<Candidate<'a>>,
+) -> Option<Candidate<'a>> {
+    let random = env.random();
+    let one = scale(random, count);
+    let first = at(one)?;
+    if count < 2 {
+        return Some(first);
+    }
+    // The second among the others: a draw from 0..count-1, shifted past the first.
+    let mut other = scale(mix2(random, 1), count - 1);
+    if other >= one {
+        other += 1;
+    }
+    let second = at(other)?;
+    let second_wins = if first.ejected == second.ejected { second.load < first.load } else { first.ejected };
+    Some(if second_wins { second } else { first })
+}
+
+/// Follows the client's hash to its bucket of the backend's ring.
+#[inline(always)]
+fn by_client<E: Env>(env: &E, id: BackendId, backend: &Backend) -> Option<u32> {
     let client = env.client_hash();
     if backend.ring == 0 {
-        return walk(env, id, backend, skipping, scale(client, backend.count));
+        return Some(scale(client, backend.count));
     }
-    let mut fallback = None;
-    for attempt in 0..TRIES {
-        // Another hash, not the next bucket: an ejected endpoint's clients spread over all others.
-        let bucket = scale(mix2(client, u64::from(attempt)), backend.ring);
-        let slot = env.ring(&SlotKey::new(id, bucket))?.slot;
-        let (endpoint, state) = at(env, id, slot)?;
-        if !skipping || !is_ejected(&state, env.now_ns()) {
-            return Some(endpoint);
-        }
-        if fallback.is_none() {
-            fallback = Some(endpoint);
-        }
-    }
-    fallback
+    Some(env.ring(&SlotKey::new(id, scale(client, backend.ring)))?.slot)
 }

@@ -10,6 +10,7 @@ use crate::{
     env::Env,
     mix::{mix2, scale},
 };
+use core::hint::black_box;
 
 /// 2⁶⁴ divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -30,14 +31,28 @@ pub fn pick<'a, E: Env>(env: &E, split: &'a Split) -> Option<&'a Leg> {
 #[must_use]
 pub fn by_ticket(split: &Split, ticket: u64) -> Option<&Leg> {
     let point = split.phase.wrapping_add(ticket.wrapping_mul(GOLDEN));
-    let at = scale(point, split.total);
-    // A scan over the whole fixed array: the verifier refuses a binary search, and the unused legs'
-    // cumulative weights are the total, so they are never counted.
+    // The black box keeps the compiler from seeing comparisons and making them branches.
+    let at = black_box(u64::from(scale(point, split.total)));
+    // A scan over the whole fixed array, without branches: for the verifier that is one path, where a
+    // scan with an early end would be sixteen. The unused legs' cumulative weights are the total, so
+    // they are never counted.
     let mut leg = 0;
     for cumulative in &split.cumulative {
-        leg += usize::from(*cumulative <= at);
+        leg += is_less(at, u64::from(*cumulative)) ^ 1;
     }
-    split.legs.get(leg)
+    split.legs.get(index(leg))
+}
+
+/// Bounds a leg's number in a way that the verifier sees. It is in bounds anyway.
+#[inline(always)]
+const fn index(leg: u64) -> usize {
+    (leg as usize) & (MAX_LEGS - 1)
+}
+
+/// Returns 1 if `a < b`, else 0, as arithmetic; both below 2⁶³.
+#[inline(always)]
+fn is_less(a: u64, b: u64) -> u64 {
+    a.wrapping_sub(b) >> 63
 }
 
 /// Returns the leg of a client: weighted rendezvous hashing.
@@ -49,25 +64,41 @@ pub fn by_ticket(split: &Split, ticket: u64) -> Option<&Leg> {
 #[inline(always)]
 #[must_use]
 pub fn by_client(split: &Split, client: u64) -> Option<&Leg> {
-    let mut best = 0;
-    let mut best_draw = u64::MAX;
-    let mut best_weight = 1;
-    for i in 0..MAX_LEGS {
-        let leg = split.legs.get(i)?;
+    // Larger than any draw, so that the first leg with a weight wins over it.
+    let mut best = Draw { leg: 0, value: 1 << 42, weight: 1 };
+    for (i, leg) in (0..).zip(&split.legs) {
+        best = best.or_better(i, leg, client);
+    }
+    split.legs.get(index(best.leg))
+}
+
+/// The winning leg so far.
+#[derive(Clone, Copy)]
+struct Draw {
+    leg: u64,
+    /// −log₂ of the leg's hash, below 2⁴³.
+    value: u64,
+    weight: u64,
+}
+
+impl Draw {
+    /// Returns the leg at `i` if it draws value/weight smaller, else this one.
+    #[inline(always)]
+    fn or_better(self, i: u64, leg: &Leg, client: u64) -> Self {
         let weight = u64::from(leg.weight());
-        if weight == 0 {
-            continue;
-        }
-        let draw = minus_log2(mix2(client, leg.stats.0));
-        // draw/weight < best_draw/best_weight, without a division: both products fit in 64 bits,
-        // since a draw is below 2^38 and a weight below 2^20.
-        if best_draw == u64::MAX || draw * best_weight < best_draw * weight {
-            best = i;
-            best_draw = draw;
-            best_weight = weight;
+        let value = minus_log2(mix2(client, leg.stats.0));
+        // A comparison of fractions without a division: both products fit in 63 bits, since values are
+        // below 2^43 and weights below 2^20. A weight of 0 never wins.
+        let wins = is_less(value * self.weight, self.value * weight);
+        // The black box hides that this is 0 or 1, so that the product does not become a branch.
+        let wins = black_box(wins);
+        let chosen = |a: u64, b: u64| b.wrapping_add(a.wrapping_sub(b).wrapping_mul(wins));
+        Self {
+            leg: chosen(i, self.leg),
+            value: chosen(value, self.value),
+            weight: chosen(weight, self.weight),
         }
     }
-    split.legs.get(best)
 }
 
 /// Returns −log₂(u / 2⁶⁴) in units of 2⁻³², with an error below 10⁻⁴; less than 2³⁸.
@@ -76,32 +107,8 @@ fn minus_log2(u: u64) -> u64 {
     // The word's leading one gives the whole part; the next 31 bits, x in 0..1, the fraction
     // log2(1 + x), here by the polynomial x + x(1-x)(c0 - c1 x + c2 x² - c3 x³) (least squares).
     let u = u | 1;
-    let mut normal = u;
-    let mut zeros: u64 = 0;
-    if normal >> 32 == 0 {
-        zeros += 32;
-        normal <<= 32;
-    }
-    if normal >> 48 == 0 {
-        zeros += 16;
-        normal <<= 16;
-    }
-    if normal >> 56 == 0 {
-        zeros += 8;
-        normal <<= 8;
-    }
-    if normal >> 60 == 0 {
-        zeros += 4;
-        normal <<= 4;
-    }
-    if normal >> 62 == 0 {
-        zeros += 2;
-        normal <<= 2;
-    }
-    if normal >> 63 == 0 {
-        zeros += 1;
-        normal <<= 1;
-    }
+    let zeros = u64::from(u.leading_zeros());
+    let normal = u << zeros;
     let x = ((normal << 1) >> 33) as i64;
     let mut sum = COEFFICIENTS[4];
     sum = COEFFICIENTS[3] + ((sum * x) >> 31);

@@ -1,0 +1,252 @@
+//! `weir run`: the agent.
+
+use crate::{
+    admin::{self, Admin},
+    bpf::{Kernel, Options},
+    events,
+    provider::{dns::Dns, file::FileProvider},
+    reconcile::{Reconciler, coverage},
+    telemetry::LogArgs,
+    view::Published,
+};
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+use tokio::{
+    net::TcpListener,
+    select,
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
+use weir_common::abi::settings::{Ejection, OnAgentLoss, Settings};
+
+/// How often the agent gives a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often processes of ClientGroups are looked for.
+const LOOK_FOR_CLIENTS: Duration = Duration::from_secs(1);
+/// How long unwanted entries stay, and how often attachments are checked.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Arguments of `weir run`.
+#[derive(Clone, Debug, Args)]
+pub struct RunArgs {
+    /// Folder of YAML or JSON files with Services, EndpointSlices, TCPRoutes and so on
+    #[arg(long, value_name = "DIR", env = "WEIR_CONFIG")]
+    config: PathBuf,
+    /// Cgroup whose processes are covered [default: the root of the cgroup2 hierarchy]
+    #[arg(long, value_name = "PATH", env = "WEIR_CGROUP_ROOT")]
+    cgroup_root: Option<PathBuf>,
+    /// Folder on bpffs for maps and links, which outlive the agent
+    #[arg(long, value_name = "DIR", env = "WEIR_PIN_DIR", default_value = super::DEFAULT_PIN_DIR)]
+    pin_dir: PathBuf,
+    /// Address of metrics, health and status
+    #[arg(long, value_name = "ADDR:PORT", env = "WEIR_ADMIN", default_value = admin::DEFAULT_ADDRESS)]
+    admin: SocketAddr,
+    /// Name of this node [default: the host name]
+    #[arg(long, value_name = "NAME", env = "WEIR_NODE_NAME")]
+    node_name: Option<String>,
+    /// What the kernel does with new connections when the agent has been gone for a while
+    #[arg(long, value_enum, env = "WEIR_ON_AGENT_LOSS", default_value = "freeze")]
+    on_agent_loss: Loss,
+    /// How long the agent must be silent to count as gone, seconds
+    #[arg(long, value_name = "SECONDS", env = "WEIR_AGENT_LOST_AFTER", default_value = "10", value_parser = seconds)]
+    agent_lost_after: Duration,
+    #[command(flatten)]
+    ejection: EjectionArgs,
+    /// Start without proving that the hooks act on this machine's connections
+    #[arg(long, env = "WEIR_SKIP_SELF_TEST")]
+    skip_self_test: bool,
+    /// How the agent logs.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// Passive ejection of endpoints whose connects fail.
+#[derive(Clone, Debug, Args)]
+struct EjectionArgs {
+    /// Connect failures in a row that eject an endpoint for a while; 0 never ejects
+    #[arg(long, value_name = "N", env = "WEIR_EJECT_FAILURES", default_value = "3")]
+    eject_failures: u32,
+    /// The failures must lie within this time, seconds
+    #[arg(long, value_name = "SECONDS", env = "WEIR_EJECT_WINDOW", default_value = "10", value_parser = seconds)]
+    eject_window: Duration,
+    /// How long the first ejection lasts, seconds; each further one in a row lasts twice as long
+    #[arg(long, value_name = "SECONDS", env = "WEIR_EJECT_BASE", default_value = "5", value_parser = seconds)]
+    eject_base: Duration,
+    /// How long an ejection lasts at most, seconds
+    #[arg(long, value_name = "SECONDS", env = "WEIR_EJECT_MAX", default_value = "120", value_parser = seconds)]
+    eject_max: Duration,
+}
+
+/// Spelling of [`OnAgentLoss`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Loss {
+    /// Go on with the last state
+    Freeze,
+    /// Leave connections alone, as if Weir were not there
+    Bypass,
+    /// Refuse connections to frontends
+    Reject,
+}
+
+impl From<Loss> for OnAgentLoss {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::Freeze => Self::Freeze,
+            Loss::Bypass => Self::Bypass,
+            Loss::Reject => Self::Reject,
+        }
+    }
+}
+
+/// Reads a time like `10`, `0.5`, `10s` or `500ms`.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix("ms") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let value: f64 = number.trim().parse().map_err(|_| "give seconds, like 10, 0.5, 10s or 500ms".to_owned())?;
+    let value = Duration::try_from_secs_f64(value * unit).map_err(|error| error.to_string())?;
+    if value > Duration::from_secs(86_400) {
+        return Err("at most one day (86400)".to_owned());
+    }
+    Ok(value)
+}
+
+impl RunArgs {
+    fn ejection(&self) -> Ejection {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Ejection {
+            failures: self.ejection.eject_failures.into(),
+            window_ns: ns(self.ejection.eject_window),
+            base_ns: ns(self.ejection.eject_base),
+            max_ns: ns(self.ejection.eject_max.max(self.ejection.eject_base)),
+        }
+    }
+
+    fn settings(&self, sk_err_offset: u32) -> Settings {
+        let lost_after = u64::try_from(self.agent_lost_after.as_nanos()).unwrap_or(u64::MAX);
+        Settings::new(self.on_agent_loss.into(), lost_after, self.ejection(), sk_err_offset)
+    }
+
+    fn node(&self) -> String {
+        self.node_name.clone().unwrap_or_else(|| {
+            nix::unistd::gethostname().map_or_else(|_| "node".to_owned(), |name| name.to_string_lossy().into_owned())
+        })
+    }
+}
+
+/// Runs the agent until SIGTERM or SIGINT. The programs stay attached and go on splitting.
+///
+/// # Errors
+///
+/// If the agent cannot start. What an earlier one left then goes on as before.
+pub async fn run(args: RunArgs) -> Result<()> {
+    let listener = TcpListener::bind(args.admin)
+        .await
+        .with_context(|| format!("cannot listen on --admin {}: is another agent running?", args.admin))?;
+    let (files, mut readings) = FileProvider::start(args.config.clone())?;
+    let options = Options { pin_dir: args.pin_dir.clone(), cgroup_root: args.cgroup_root.clone() };
+    let mut kernel = Kernel::open(&options, |sk_err_offset| args.settings(sk_err_offset))?;
+    let self_test = if args.skip_self_test { "skipped".to_owned() } else { kernel.self_test()? };
+    let coverage = coverage(&kernel, self_test);
+    tracing::info!(
+        cgroup = %coverage.cgroup_root.display(),
+        covers = coverage.covers.join("; "),
+        not_covered = coverage.not_covered.join("; "),
+        self_test = coverage.self_test,
+        "attached"
+    );
+    let mut state = Published::starting(env!("CARGO_PKG_VERSION"), args.node(), SystemTime::now());
+    state.coverage = coverage;
+    state.on_agent_loss = args.on_agent_loss.into();
+    state.ejection = args.ejection();
+    let (published, watched) = watch::channel(Arc::new(state));
+
+    beat(&kernel)?;
+    let stats = Arc::new(kernel.stats_reader()?);
+    if let Some(ring) = kernel.take_events() {
+        tokio::spawn(events::log(ring, watched.clone()));
+    }
+    let (stop, mut stopped) = watch::channel(false);
+    let server = tokio::spawn(admin::serve(listener, Admin { published: watched, stats }, async move {
+        let _ = stopped.wait_for(|stop| *stop).await;
+    }));
+
+    let mut reconciler = Reconciler::new(kernel, args.node(), published)?;
+    let (dns, mut answers) = Dns::start()?;
+    let mut clients = every(LOOK_FOR_CLIENTS);
+    let mut grace = every(GRACE);
+    let (mut terminate, mut interrupt, mut hangup) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
+    let mut step = |reconciler: &mut Reconciler, readings: &mut watch::Receiver<_>, answers: &mut watch::Receiver<_>| {
+        let reading: Arc<crate::provider::file::Reading> = readings.borrow_and_update().clone();
+        dns.set_names(reading.resources.host_names());
+        let resolved = answers.borrow_and_update().clone();
+        tokio::task::block_in_place(|| reconciler.take(reading, resolved));
+    };
+    step(&mut reconciler, &mut readings, &mut answers);
+    loop {
+        select! {
+            Ok(()) = readings.changed() => step(&mut reconciler, &mut readings, &mut answers),
+            Ok(()) = answers.changed() => step(&mut reconciler, &mut readings, &mut answers),
+            _ = clients.tick() => tokio::task::block_in_place(|| reconciler.refresh_clients()),
+            _ = grace.tick() => tokio::task::block_in_place(|| {
+                reconciler.retire();
+                reconciler.retry();
+                reconciler.check_attachments();
+            }),
+            _ = hangup.recv() => {
+                tracing::info!("SIGHUP: reading the configuration again");
+                files.reload();
+            }
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+        }
+    }
+    tracing::info!("stopping; the programs stay attached and go on splitting (`weir clean` removes them)");
+    let _ = stop.send(true);
+    let _ = tokio::time::timeout(Duration::from_secs(2), server).await;
+    Ok(())
+}
+
+/// Gives signs of life from a thread of its own, so that a long apply does not look like a death.
+fn beat(kernel: &Kernel) -> Result<()> {
+    let mut heart = kernel.heart()?;
+    std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
+        loop {
+            if let Err(error) = heart.beat() {
+                tracing::error!(%error, "cannot write the heartbeat");
+            }
+            std::thread::sleep(HEARTBEAT);
+        }
+    })?;
+    Ok(())
+}
+
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_seconds_unless_they_say_milliseconds() {
+        assert_eq!(seconds("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(seconds("0.5s"), Ok(Duration::from_millis(500)));
+        assert_eq!(seconds("250ms"), Ok(Duration::from_millis(250)));
+        for wrong in ["", "-1", "ten", "86401", "NaN"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}
