@@ -28,8 +28,9 @@ pub const WEIR_PREFIX: &str = "weir.dev/";
 /// Label of an EndpointSlice: the name of its Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Returns a host name in lower case and without its final dot, so that equal names compare equal.
+/// Returns a host name in lower case, so that equal names compare equal. A final dot stays: it says that
+/// the search list of the machine does not apply.
 #[must_use]
 pub fn normal_host_name(name: &str) -> String {
-    name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
+    name.to_ascii_lowercase()
 }

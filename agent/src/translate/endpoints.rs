@@ -176,6 +176,9 @@ fn of_backend(resources: &Resources, key: &ObjectKey, notes: &mut Notes) -> Back
         };
         match resources.resolved.get(&name) {
             Some(addresses) => {
+                if addresses.is_empty() {
+                    notes.add("Backend", key, format!("host name {name} has no addresses"));
+                }
                 for ip in addresses {
                     found.add(Address::from(*ip), port, EndpointReadiness::Ready);
                 }

@@ -96,7 +96,9 @@ pub(super) fn find(api_version: &str, kind: &str) -> Known {
     let Some(found) = found else {
         let ours = Kind::ALL.into_iter().filter(|known| known.group() == group);
         return match closest(kind, ours.map(Kind::name)) {
-            Some(meant) if !OTHER_ROUTES.contains(&kind) => Known::Mistaken(format!("\"{kind}\" is unknown: did you mean {meant}?")),
+            Some(meant) if !OTHER_ROUTES.contains(&kind) => {
+                Known::Mistaken(format!("\"{kind}\" is unknown: did you mean {meant}?"))
+            }
             Some(_) | None => Known::NotHandled(format!("kind {kind} ({api_version}) is not handled by this version")),
         };
     };

@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn broken_text_is_an_error_with_its_line() {
-        assert_eq!(yaml("a: 1\nb: [1, 2\nc: 3\n").unwrap_err().line.is_some(), true);
+        assert!(yaml("a: 1\nb: [1, 2\nc: 3\n").unwrap_err().line.is_some());
         assert!(json("{\"a\": }").is_err());
     }
 
