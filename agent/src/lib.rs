@@ -4,7 +4,10 @@
 //! tables → `plan` → `bpf`. Only `bpf` touches the kernel's BPF side.
 
 pub mod api;
+pub mod provider;
 pub mod resources;
+
+pub mod translate;
 
 pub mod ir;
 
@@ -14,6 +17,7 @@ pub mod plan;
 pub mod bpf;
 pub mod clients;
 pub mod events;
+pub mod reconcile;
 
 pub mod stats;
 pub mod view;

@@ -6,10 +6,7 @@
 use super::{CgroupRoot, Error, Pins, load::refused, pin::open_link, sys};
 use aya::{
     Ebpf,
-    programs::{
-        CgroupAttachMode, CgroupSockAddr, Program, ProgramError, ProgramFd,
-        links::FdLink,
-    },
+    programs::{CgroupAttachMode, CgroupSockAddr, Program, ProgramError, ProgramFd, links::FdLink},
 };
 use std::{fs, path::Path};
 
@@ -84,12 +81,7 @@ fn load_program(object: &mut Ebpf, name: &'static str) -> Result<(), Error> {
     loaded.map_err(|error| refused(name, error.into()))
 }
 
-fn attach_program(
-    object: &mut Ebpf,
-    name: &'static str,
-    pin: &Path,
-    cgroup: &CgroupRoot,
-) -> Result<Attachment, Error> {
+fn attach_program(object: &mut Ebpf, name: &'static str, pin: &Path, cgroup: &CgroupRoot) -> Result<Attachment, Error> {
     let failed = |source: anyhow::Error| Error::Load { what: format!("{name} at {}", cgroup.path.display()), source };
     let program = program(object, name)?;
     let id = program.info().map_err(|error| failed(error.into()))?.id();
@@ -130,12 +122,7 @@ fn attach_new(program: &mut Program, pin: &Path, cgroup: &CgroupRoot) -> anyhow:
     Ok(())
 }
 
-fn sock_addr_link(
-    program: &mut CgroupSockAddr,
-    cgroup: &CgroupRoot,
-    mode: CgroupAttachMode,
-) -> anyhow::Result<FdLink> {
+fn sock_addr_link(program: &mut CgroupSockAddr, cgroup: &CgroupRoot, mode: CgroupAttachMode) -> anyhow::Result<FdLink> {
     let id = program.attach(&cgroup.folder, mode)?;
     Ok(program.take_link(id)?.try_into()?)
 }
-

@@ -62,9 +62,7 @@ pub enum Error {
         what: String,
     },
     /// Another agent holds the pins.
-    #[error(
-        "another weir agent is running with --pin-dir {0}: stop it first, or give this one a --pin-dir of its own"
-    )]
+    #[error("another weir agent is running with --pin-dir {0}: stop it first, or give this one a --pin-dir of its own")]
     AlreadyRunning(PathBuf),
     /// A pinned map is not what this version would make.
     #[error(

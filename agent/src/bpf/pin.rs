@@ -75,11 +75,12 @@ fn check(path: &Path, spec: &MapSpec) -> Result<(), Error> {
     let foreign = |what: String| Error::ForeignPin { path: path.to_owned(), what };
     let info = MapInfo::from_pin(path).map_err(|error| foreign(error.to_string()))?;
     let kind = info.map_type().map_err(|error| foreign(error.to_string()))? as u32;
-    let wanted =
-        [("type", spec.kind as u32), ("key size", spec.key as u32), ("value size", spec.value as u32), (
-            "capacity",
-            spec.capacity,
-        )];
+    let wanted = [
+        ("type", spec.kind as u32),
+        ("key size", spec.key as u32),
+        ("value size", spec.value as u32),
+        ("capacity", spec.capacity),
+    ];
     let got = [kind, info.key_size(), info.value_size(), info.max_entries()];
     match wanted.into_iter().zip(got).find(|((_, wanted), got)| wanted != got) {
         Some(((what, wanted), got)) => Err(foreign(format!("{what} {got} instead of {wanted}"))),
@@ -137,8 +138,7 @@ fn is_version(path: &Path) -> bool {
 }
 
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut entries: Vec<_> =
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    let mut entries: Vec<_> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     entries.sort();
     Ok(entries)
 }

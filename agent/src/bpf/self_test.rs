@@ -17,9 +17,7 @@ use std::{
 use weir_common::{
     abi::{
         ids::{BackendId, BackendStateId, EndpointId, FrontendId, SequenceId, SplitId, StatsId},
-        tables::{
-            Backend, Endpoint, EndpointReadiness, FrontendKey, FrontendValue, Leg, Policy, SlotKey, Target,
-        },
+        tables::{Backend, Endpoint, EndpointReadiness, FrontendKey, FrontendValue, Leg, Policy, SlotKey, Target},
     },
     split::build::build,
 };
@@ -29,10 +27,8 @@ const ID: u64 = 2;
 /// How long the child may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Addresses for documentation (RFC 5737, RFC 3849): no route leads there.
-const FRONTENDS: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
-    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
-];
+const FRONTENDS: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
 const LOOPBACKS: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// Runs the test for both address families and returns a sentence about it.
@@ -55,12 +51,7 @@ fn failed(cgroup: &CgroupRoot, what: impl Into<String>) -> Error {
     Error::SelfTest(what.into(), cgroup.path.clone())
 }
 
-fn family(
-    maps: &mut Maps,
-    cgroup: &CgroupRoot,
-    listener: &TcpListener,
-    frontend: IpAddr,
-) -> Result<(), Error> {
+fn family(maps: &mut Maps, cgroup: &CgroupRoot, listener: &TcpListener, frontend: IpAddr) -> Result<(), Error> {
     let endpoint = listener.local_addr().map_err(|error| failed(cgroup, error.to_string()))?;
     let frontend = SocketAddr::new(frontend, endpoint.port());
     let key = FrontendKey::tcp(frontend.ip().into(), frontend.port());
@@ -70,8 +61,7 @@ fn family(
 }
 
 fn put(maps: &mut Maps, key: FrontendKey, endpoint: SocketAddr) -> Result<(), Error> {
-    let endpoint =
-        Endpoint::new(EndpointId(ID), endpoint.ip().into(), endpoint.port(), EndpointReadiness::Ready);
+    let endpoint = Endpoint::new(EndpointId(ID), endpoint.ip().into(), endpoint.port(), EndpointReadiness::Ready);
     let legs = [Leg::backend(StatsId(ID), 1, BackendId(ID))];
     let Ok(split) = build(&legs, Policy::Random, SequenceId(ID), 0) else { return Ok(()) };
     let target = Target::split(StatsId(ID), SplitId(ID));

@@ -67,11 +67,7 @@ impl ReadStats for StatsReader {
     }
 }
 
-fn summed<K, V>(
-    map: &Counts<K, V>,
-    name: &'static str,
-    add: fn(&mut V, &V),
-) -> Result<BTreeMap<K, V>, Error>
+fn summed<K, V>(map: &Counts<K, V>, name: &'static str, add: fn(&mut V, &V)) -> Result<BTreeMap<K, V>, Error>
 where
     K: FromBytes + IntoBytes + Immutable + Copy + Ord + 'static,
     V: FromBytes + IntoBytes + Immutable + Copy + 'static,

@@ -1,10 +1,24 @@
 //! The command line: a file a subcommand.
 
+mod asking;
+pub mod check;
 pub mod clean;
+pub mod completions;
+pub mod dump;
+pub mod explain;
+mod format;
+pub mod man;
+pub mod run;
+pub mod status;
+mod table;
+pub mod top;
 
-use crate::bpf::{Probe, run_probe};
+use crate::{
+    bpf::{Probe, run_probe},
+    telemetry,
+};
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Where pins are unless told otherwise.
@@ -19,9 +33,26 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "made once a process")]
 enum Command {
+    /// Run the agent: attach the programs and keep their tables in step with the configuration
+    Run(run::RunArgs),
+    /// Read a folder, print every object's conditions and every mistake; does not touch the kernel
+    Check(check::CheckArgs),
+    /// Say where a connection would go, and why
+    Explain(explain::ExplainArgs),
+    /// Show what the running agent does
+    Status(status::StatusArgs),
+    /// Watch wanted and actual shares live
+    Top(top::TopArgs),
+    /// Print the tables of the running agent as JSON
+    Dump(dump::DumpArgs),
     /// Remove the programs and tables from the kernel
     Clean(clean::CleanArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+    /// Print the man page
+    Man(man::ManArgs),
     /// Dial an address from a cgroup; the agent's self-test runs this
     #[command(hide = true)]
     SelfTestProbe(Probe),
@@ -33,9 +64,22 @@ enum Command {
 ///
 /// If the command fails; the message says what to do.
 pub fn run() -> Result<ExitCode> {
-    let mut out = std::io::stdout().lock();
+    let mut out = std::io::stdout();
     match Cli::parse().command {
+        Command::Run(args) => {
+            telemetry::start(&args.log)?;
+            // Two threads: one for the loop, whose steps block, one for the admin port.
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            runtime.block_on(run::run(args)).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Check(args) => check::check(&args, &mut out),
+        Command::Explain(args) => explain::run(&args, &mut out),
+        Command::Status(args) => status::run(&args, &mut out),
+        Command::Top(args) => top::run(&args),
+        Command::Dump(args) => dump::run(&args, &mut out),
         Command::Clean(args) => clean::run(&args, &mut out),
+        Command::Completions(args) => completions::run(&args, &mut Cli::command(), &mut out),
+        Command::Man(args) => man::run(&args, Cli::command(), &mut out),
         Command::SelfTestProbe(probe) => run_probe(&probe).map(|()| ExitCode::SUCCESS),
     }
 }

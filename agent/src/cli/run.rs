@@ -4,7 +4,10 @@ use crate::{
     admin::{self, Admin},
     bpf::{Kernel, Options},
     events,
-    provider::{dns::Dns, file::FileProvider},
+    provider::{
+        dns::{Answers, Dns},
+        file::{FileProvider, Reading},
+    },
     reconcile::{Reconciler, coverage},
     telemetry::LogArgs,
     view::Published,
@@ -180,13 +183,15 @@ pub async fn run(args: RunArgs) -> Result<()> {
     }));
 
     let mut reconciler = Reconciler::new(kernel, args.node(), published)?;
-    let (dns, mut answers) = Dns::start()?;
+    let (dns, mut answers) = Dns::start();
     let mut clients = every(LOOK_FOR_CLIENTS);
     let mut grace = every(GRACE);
     let (mut terminate, mut interrupt, mut hangup) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
-    let mut step = |reconciler: &mut Reconciler, readings: &mut watch::Receiver<_>, answers: &mut watch::Receiver<_>| {
-        let reading: Arc<crate::provider::file::Reading> = readings.borrow_and_update().clone();
+    let step = |reconciler: &mut Reconciler,
+                readings: &mut watch::Receiver<Arc<Reading>>,
+                answers: &mut watch::Receiver<Answers>| {
+        let reading = readings.borrow_and_update().clone();
         dns.set_names(reading.resources.host_names());
         let resolved = answers.borrow_and_update().clone();
         tokio::task::block_in_place(|| reconciler.take(reading, resolved));

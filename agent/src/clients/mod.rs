@@ -54,11 +54,9 @@ impl Finder {
             .iter()
             .map(|client| {
                 let keys = match &client.processes {
-                    Processes::SystemdUnit(unit) => units
-                        .iter()
-                        .filter(|(name, _)| name == unit)
-                        .map(|(_, id)| ClientKey::cgroup(*id))
-                        .collect(),
+                    Processes::SystemdUnit(unit) => {
+                        units.iter().filter(|(name, _)| name == unit).map(|(_, id)| ClientKey::cgroup(*id)).collect()
+                    }
                     Processes::CgroupPath(path) => {
                         cgroup::at(&self.cgroup_mount, path).map(ClientKey::cgroup).into_iter().collect()
                     }

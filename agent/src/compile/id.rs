@@ -28,9 +28,7 @@ impl Encoder {
     }
 
     fn route(self, key: &RouteKey) -> Self {
-        self.field(key.kind.name().as_bytes())
-            .field(key.object.namespace.as_bytes())
-            .field(key.object.name.as_bytes())
+        self.field(key.kind.name().as_bytes()).field(key.object.namespace.as_bytes()).field(key.object.name.as_bytes())
     }
 
     fn family(self, family: Family) -> Self {
@@ -77,21 +75,13 @@ pub(super) fn backend_state(key: &BackendKey, family: Family) -> BackendStateId 
 
 pub(super) fn endpoint(backend: BackendStateId, address: Address, port: u16) -> EndpointId {
     EndpointId(
-        Encoder::new("endpoint")
-            .field(backend.as_bytes())
-            .field(&address.octets())
-            .field(&port.to_le_bytes())
-            .finish(),
+        Encoder::new("endpoint").field(backend.as_bytes()).field(&address.octets()).field(&port.to_le_bytes()).finish(),
     )
 }
 
 pub(super) fn backend(state: BackendStateId, ring: u32, endpoints: &[Endpoint]) -> BackendId {
     BackendId(
-        Encoder::new("backend")
-            .field(state.as_bytes())
-            .field(&ring.to_le_bytes())
-            .field(endpoints.as_bytes())
-            .finish(),
+        Encoder::new("backend").field(state.as_bytes()).field(&ring.to_le_bytes()).field(endpoints.as_bytes()).finish(),
     )
 }
 

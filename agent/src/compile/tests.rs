@@ -48,10 +48,7 @@ fn desired() -> Desired {
         route_key("web"),
         Route {
             policy: Policy::PowerOfTwoChoices,
-            legs: vec![
-                leg("shop/v1:80", 90, Ok(service("v1"))),
-                leg("shop/v2:80", 10, Err(Reason::BackendNotFound)),
-            ],
+            legs: vec![leg("shop/v1:80", 90, Ok(service("v1"))), leg("shop/v2:80", 10, Err(Reason::BackendNotFound))],
         },
     );
     desired.backends.insert(

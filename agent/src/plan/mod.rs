@@ -113,10 +113,7 @@ fn fresh<'a, K: Ord + Copy, V: PartialEq + Copy>(
 }
 
 /// Keys that are not wanted any more.
-fn gone<'a, K: Ord + Copy, V>(
-    applied: &'a BTreeMap<K, V>,
-    wanted: &'a BTreeMap<K, V>,
-) -> impl Iterator<Item = K> + 'a {
+fn gone<'a, K: Ord + Copy, V>(applied: &'a BTreeMap<K, V>, wanted: &'a BTreeMap<K, V>) -> impl Iterator<Item = K> + 'a {
     applied.keys().filter(|key| !wanted.contains_key(key)).copied()
 }
 

@@ -63,9 +63,7 @@ fn states() -> impl Strategy<Value = Desired> {
                 port: 80,
                 readiness: EndpointReadiness::Ready,
             });
-            desired
-                .backends
-                .insert(backend_key(i), ir::Backend { endpoints: endpoints.collect(), empty: None });
+            desired.backends.insert(backend_key(i), ir::Backend { endpoints: endpoints.collect(), empty: None });
         }
         for (i, frontend) in (0..).zip(frontends) {
             let Some((everyone, one, two)) = frontend else { continue };
@@ -75,9 +73,7 @@ fn states() -> impl Strategy<Value = Desired> {
                 ir::Frontend {
                     service: ObjectKey::new("shop", "web"),
                     everyone: everyone.map(route_key),
-                    namespaces: scopes
-                        .filter_map(|(name, route)| Some((name.to_owned(), route_key(route?))))
-                        .collect(),
+                    namespaces: scopes.filter_map(|(name, route)| Some((name.to_owned(), route_key(route?)))).collect(),
                 },
             );
         }

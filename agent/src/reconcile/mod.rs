@@ -48,11 +48,7 @@ impl Reconciler {
     /// # Errors
     ///
     /// If they cannot be read.
-    pub fn new(
-        kernel: Kernel,
-        node: String,
-        published: watch::Sender<Arc<Published>>,
-    ) -> Result<Self, bpf::Error> {
+    pub fn new(kernel: Kernel, node: String, published: watch::Sender<Arc<Published>>) -> Result<Self, bpf::Error> {
         let applied = kernel.tables()?;
         let retiring = Retiring::new(kernel.found()?);
         let finder = Finder::new(&kernel.cgroup().mount);
@@ -64,7 +60,7 @@ impl Reconciler {
             applied,
             retiring,
             inherited,
-            reading: Arc::default(),
+            reading: Arc::new(Reading::empty()),
             resolved: BTreeMap::new(),
             translation: Translation::default(),
             found: Vec::new(),
@@ -229,8 +225,12 @@ fn over(lower: &Tables, upper: &Tables) -> Tables {
     let mut tables = lower.clone();
     tables.frontends.extend(&upper.frontends);
     // A frontend of the upper tables has only their scopes.
-    let replaced: std::collections::BTreeSet<_> =
-        lower.frontends.iter().filter(|(key, _)| upper.frontends.contains_key(key)).map(|(_, value)| value.id).collect();
+    let replaced: std::collections::BTreeSet<_> = lower
+        .frontends
+        .iter()
+        .filter(|(key, _)| upper.frontends.contains_key(key))
+        .map(|(_, value)| value.id)
+        .collect();
     tables.scoped.retain(|key, _| !replaced.contains(&key.frontend));
     tables.scoped.extend(&upper.scoped);
     tables.splits.extend(&upper.splits);

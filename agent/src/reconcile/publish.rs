@@ -85,7 +85,8 @@ pub(super) fn coverage(kernel: &Kernel, self_test: String) -> Coverage {
         not_covered.push(format!("processes outside of the cgroup {}", cgroup.path.display()));
         format!("processes in the cgroup {} and below", cgroup.path.display())
     };
-    not_covered.push("connections that no socket of this machine opens (forwarded traffic, virtual machines)".to_owned());
+    not_covered
+        .push("connections that no socket of this machine opens (forwarded traffic, virtual machines)".to_owned());
     let programs = kernel.attachments().iter().map(|attachment| ProgramView {
         name: attachment.name.to_owned(),
         id: attachment.program,

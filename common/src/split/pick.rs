@@ -93,11 +93,7 @@ impl Draw {
         // The black box hides that this is 0 or 1, so that the product does not become a branch.
         let wins = black_box(wins);
         let chosen = |a: u64, b: u64| b.wrapping_add(a.wrapping_sub(b).wrapping_mul(wins));
-        Self {
-            leg: chosen(i, self.leg),
-            value: chosen(value, self.value),
-            weight: chosen(weight, self.weight),
-        }
+        Self { leg: chosen(i, self.leg), value: chosen(value, self.value), weight: chosen(weight, self.weight) }
     }
 }
 

@@ -35,6 +35,20 @@ pub struct Reading {
     pub read_at: Instant,
 }
 
+impl Reading {
+    /// A reading of nothing.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { resources: Resources::default(), problems: Vec::new(), read_at: Instant::now() }
+    }
+
+    /// Whether something that was written has no effect.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+    }
+}
+
 /// Reads a folder once. Never fails: what cannot be read is a problem in the reading.
 #[must_use]
 pub fn read_dir(dir: &Path) -> Reading {
