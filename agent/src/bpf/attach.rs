@@ -6,7 +6,7 @@
 use super::{CgroupRoot, Error, Pins, load::refused, pin::open_link, sys};
 use aya::{
     Ebpf,
-    programs::{CgroupAttachMode, CgroupSockAddr, Program, ProgramError, ProgramFd, links::FdLink},
+    programs::{CgroupAttachMode, CgroupSockAddr, Program, ProgramError, ProgramFd, SockOps, links::FdLink},
 };
 use std::{fs, path::Path};
 
@@ -73,10 +73,10 @@ fn program<'a>(object: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Progr
 }
 
 fn load_program(object: &mut Ebpf, name: &'static str) -> Result<(), Error> {
-    let loaded = match program(object, name)? {
-        Program::CgroupSockAddr(program) => program.load(),
-        Program::SockOps(program) => program.load(),
-        _ => Err(ProgramError::UnexpectedProgramType),
+    let loaded = match expected(program(object, name)?) {
+        Ok(Expected::SockAddr(program)) => program.load(),
+        Ok(Expected::SockOps(program)) => program.load(),
+        Err(error) => Err(error),
     };
     loaded.map_err(|error| refused(name, error.into()))
 }
@@ -110,19 +110,29 @@ fn attach_program(object: &mut Ebpf, name: &'static str, pin: &Path, cgroup: &Cg
 fn attach_new(program: &mut Program, pin: &Path, cgroup: &CgroupRoot) -> anyhow::Result<()> {
     // Links always stand beside other programs; flags are for attachments without a link.
     let mode = CgroupAttachMode::Single;
-    let link: FdLink = match program {
-        Program::CgroupSockAddr(program) => sock_addr_link(program, cgroup, mode)?,
-        Program::SockOps(program) => {
+    let link: FdLink = match expected(program)? {
+        Expected::SockAddr(program) => {
             let id = program.attach(&cgroup.folder, mode)?;
             program.take_link(id)?.try_into()?
         }
-        _ => return Err(ProgramError::UnexpectedProgramType.into()),
+        Expected::SockOps(program) => {
+            let id = program.attach(&cgroup.folder, mode)?;
+            program.take_link(id)?.try_into()?
+        }
     };
     link.pin(pin)?;
     Ok(())
 }
 
-fn sock_addr_link(program: &mut CgroupSockAddr, cgroup: &CgroupRoot, mode: CgroupAttachMode) -> anyhow::Result<FdLink> {
-    let id = program.attach(&cgroup.folder, mode)?;
-    Ok(program.take_link(id)?.try_into()?)
+/// The two types of programs in the object.
+enum Expected<'a> {
+    SockAddr(&'a mut CgroupSockAddr),
+    SockOps(&'a mut SockOps),
+}
+
+fn expected(program: &mut Program) -> Result<Expected<'_>, ProgramError> {
+    if let Program::SockOps(program) = program {
+        return Ok(Expected::SockOps(program));
+    }
+    program.try_into().map(Expected::SockAddr)
 }

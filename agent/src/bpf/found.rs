@@ -87,7 +87,7 @@ mod tests {
     fn sk_err_is_found_in_the_running_kernel() {
         if std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
             let offset = find_sk_err().expect("an offset");
-            assert!(offset > 0 && offset < 4_096 && offset % 4 == 0, "{offset}");
+            assert!(offset > 0 && offset < 4_096 && offset.is_multiple_of(4), "{offset}");
         } else {
             assert!(find_sk_err().is_err());
         }

@@ -25,11 +25,14 @@ pub(super) fn load(pins: &Pins) -> Result<Ebpf, Error> {
 
 /// Names what the kernel refused.
 pub(super) fn refused(what: &str, error: EbpfError) -> Error {
-    let permission = match &error {
-        EbpfError::MapError(MapError::CreateError { io_error, .. }) => Some(io_error),
-        EbpfError::MapError(MapError::SyscallError(call)) => Some(&call.io_error),
-        EbpfError::ProgramError(ProgramError::LoadError { io_error, .. }) => Some(io_error),
-        _ => None,
+    let permission = if let EbpfError::MapError(MapError::CreateError { io_error, .. }) = &error {
+        Some(io_error)
+    } else if let EbpfError::MapError(MapError::SyscallError(call)) = &error {
+        Some(&call.io_error)
+    } else if let EbpfError::ProgramError(ProgramError::LoadError { io_error, .. }) = &error {
+        Some(io_error)
+    } else {
+        None
     };
     match permission.and_then(std::io::Error::raw_os_error) {
         Some(errno @ (libc::EPERM | libc::EACCES)) if !nix::unistd::Uid::effective().is_root() => {

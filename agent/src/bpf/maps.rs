@@ -100,10 +100,7 @@ fn typed<M: TryFrom<Map, Error = MapError>>(object: &mut Ebpf, name: &'static st
 
 /// Names the map of an error, and whether it is full.
 pub(super) fn failed(map: &'static str, source: MapError) -> Error {
-    let full = match &source {
-        MapError::SyscallError(call) => matches!(call.io_error.raw_os_error(), Some(libc::E2BIG)),
-        _ => false,
-    };
+    let full = matches!(&source, MapError::SyscallError(call) if call.io_error.raw_os_error() == Some(libc::E2BIG));
     Error::Map { map, full, source }
 }
 

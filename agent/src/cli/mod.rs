@@ -33,7 +33,6 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "made once a process")]
 enum Command {
     /// Run the agent: attach the programs and keep their tables in step with the configuration
     Run(run::RunArgs),
