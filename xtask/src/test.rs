@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::{
     env,
-    io::{BufRead, BufReader},
+    io::{self, BufRead, BufReader},
     path::PathBuf,
     process::{Command, Stdio},
 };
@@ -118,9 +118,11 @@ fn programs(messages: &str) -> Vec<PathBuf> {
 
 /// Runs a command whose output is shown, and counted.
 fn counted(command: &mut Command) -> Result<Tally> {
-    let mut child =
-        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", shown(command)))?;
-    let output = child.stdout.take().context("a child without output")?;
+    let (output, writer) = io::pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn().with_context(|| format!("cannot start {}", shown(command)))?;
+    // The command holds the writing ends: with them the pipe would never end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut tally = Tally::default();
     for line in BufReader::new(output).split(b'\n') {
         let line = line?;
