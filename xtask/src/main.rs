@@ -8,6 +8,7 @@ mod process;
 mod setup;
 mod tally;
 mod test;
+mod tidy;
 mod vm;
 mod workspace;
 
@@ -32,6 +33,8 @@ enum Command {
     Build(build::Args),
     /// Runs every test: of the host, of this kernel, of older kernels.
     Test(test::Args),
+    /// Checks rules that neither the compiler nor clippy knows.
+    Tidy,
     /// Boots older kernels in virtual machines and checks a split there.
     Vm(vm::Args),
     /// Shows a split at work: changed weights, a killed agent, rejected connections.
@@ -54,6 +57,7 @@ fn run(cli: &Cli) -> Result<()> {
         Command::Setup(args) => setup::run(args),
         Command::Build(args) => build::run(&workspace, args),
         Command::Test(args) => test::run(&workspace, args),
+        Command::Tidy => tidy::run(&workspace),
         Command::Vm(args) => vm::run(&workspace, args),
         Command::Demo(args) => demo::run(args),
     }
