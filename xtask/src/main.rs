@@ -2,6 +2,7 @@
 
 mod build;
 mod built;
+mod ci;
 mod demo;
 mod interrupt;
 mod process;
@@ -37,13 +38,17 @@ enum Command {
     Tidy,
     /// Boots older kernels in virtual machines and checks a split there.
     Vm(vm::Args),
+    /// Runs everything that must hold before a change is taken.
+    Ci,
     /// Shows a split at work: changed weights, a killed agent, rejected connections.
     Demo(demo::Args),
 }
 
 fn main() -> ExitCode {
     match run(&Cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        // What is wrong has been printed, and the counts are to be the last line.
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -51,14 +56,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(cli: &Cli) -> Result<()> {
+/// Runs the command; returns whether what it checked is right.
+fn run(cli: &Cli) -> Result<bool> {
     let workspace = Workspace::find()?;
     match &cli.command {
-        Command::Setup(args) => setup::run(args),
-        Command::Build(args) => build::run(&workspace, args),
-        Command::Test(args) => test::run(&workspace, args),
-        Command::Tidy => tidy::run(&workspace),
-        Command::Vm(args) => vm::run(&workspace, args),
-        Command::Demo(args) => demo::run(args),
+        Command::Setup(args) => setup::run(args)?,
+        Command::Build(args) => build::run(&workspace, args)?,
+        Command::Test(args) => return test::run(&workspace, args),
+        Command::Tidy => tidy::run(&workspace)?,
+        Command::Vm(args) => return vm::run(&workspace, args),
+        Command::Ci => return ci::run(&workspace),
+        Command::Demo(args) => demo::run(args)?,
     }
+    Ok(true)
 }

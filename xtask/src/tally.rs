@@ -1,6 +1,5 @@
 //! Counts of tests over several programs that run them.
 
-use anyhow::{Result, bail};
 use std::{env, fmt};
 
 /// What some tests gave.
@@ -51,20 +50,18 @@ impl Tally {
         self.failed == 0 && (self.skipped.is_empty() || env::var_os("CI").is_none())
     }
 
-    /// Prints what was skipped, and the counts in the last line.
-    ///
-    /// # Errors
-    ///
-    /// With the given words, if something failed.
-    pub(crate) fn conclude(&self, problem: &'static str) -> Result<()> {
+    /// Prints what was skipped, the given words if something failed, and the counts in the last line.
+    /// Returns whether all is well.
+    pub(crate) fn conclude(&self, problem: &str) -> bool {
         for reason in &self.skipped {
             println!("skipped: {reason}");
         }
-        println!("{self}");
-        if !self.is_complete() {
-            bail!(problem);
+        let is_complete = self.is_complete();
+        if !is_complete {
+            println!("{problem}");
         }
-        Ok(())
+        println!("{self}");
+        is_complete
     }
 }
 
