@@ -28,12 +28,12 @@ pub struct LogArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The filter cannot be read.
-    #[error("--log {level:?}: {source}; give error, warn, info, debug or trace, or target=level, separated by commas")]
+    #[error("--log {level:?}: {cause}; give error, warn, info, debug or trace, or target=level, separated by commas")]
     Filter {
         /// What was given.
         level: String,
         /// What is wrong with it.
-        source: filter::ParseError,
+        cause: filter::ParseError,
     },
     /// Somebody else set logging up.
     #[error("logging was set up already: {0}")]
@@ -59,7 +59,7 @@ pub fn start(args: &LogArgs) -> Result<(), TelemetryError> {
 }
 
 fn filter(level: &str) -> Result<EnvFilter, TelemetryError> {
-    EnvFilter::try_new(level).map_err(|source| TelemetryError::Filter { level: level.to_owned(), source })
+    EnvFilter::try_new(level).map_err(|cause| TelemetryError::Filter { level: level.to_owned(), cause })
 }
 
 /// Whether to write colours: only to a terminal, and not if `NO_COLOR` holds anything

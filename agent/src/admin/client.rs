@@ -1,4 +1,7 @@
 //! Asks an agent's admin port: plain HTTP, one request a connection.
+//!
+//! Errors tell the whole story in one line, so what caused them is no `source` of theirs: it would
+//! be told twice.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -15,13 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub enum AskError {
     /// Nobody listens there.
     #[error(
-        "no agent answers on {address} ({source}): start one with `weir run`, or name its admin address with --admin"
+        "no agent answers on {address} ({cause}): start one with `weir run`, or name its admin address with --admin"
     )]
     NoAgent {
         /// The address asked.
         address: String,
         /// What connecting came to.
-        source: io::Error,
+        cause: io::Error,
     },
     /// It took too long.
     #[error("the agent on {address} did not answer within {} seconds", PATIENCE.as_secs())]
@@ -30,12 +33,12 @@ pub enum AskError {
         address: String,
     },
     /// It does not speak HTTP.
-    #[error("what listens on {address} is not a Weir agent: {source}")]
+    #[error("what listens on {address} is not a Weir agent: {cause}")]
     NotHttp {
         /// The address asked.
         address: String,
         /// What HTTP came to.
-        source: hyper::Error,
+        cause: hyper::Error,
     },
     /// It answered, but not with what was asked for.
     #[error("the agent on {address} answered {path} with {status}: {text}")]
@@ -87,8 +90,8 @@ pub async fn get(address: &str, path: &str) -> Result<Bytes, AskError> {
 }
 
 async fn exchange(address: &str, path: &str, accept: &str) -> Result<Answer, AskError> {
-    let not_http = |source| AskError::NotHttp { address: address.to_owned(), source };
-    let no_agent = |source| AskError::NoAgent { address: address.to_owned(), source };
+    let not_http = |cause| AskError::NotHttp { address: address.to_owned(), cause };
+    let no_agent = |cause| AskError::NoAgent { address: address.to_owned(), cause };
     let stream = TcpStream::connect(address).await.map_err(no_agent)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(not_http)?;
     let request = Request::get(path)

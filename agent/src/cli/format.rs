@@ -5,10 +5,9 @@ pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.01 {
         if percent < 0.0001 { "<0.0001%".to_owned() } else { format!("{percent:.4}%") }
-    } else if percent == percent.trunc() {
-        format!("{percent:.0}%")
     } else {
-        format!("{percent:.2}%")
+        let text = format!("{percent:.2}");
+        format!("{}%", text.strip_suffix(".00").unwrap_or(&text))
     }
 }
 
@@ -86,6 +85,7 @@ mod tests {
             (0.0, "0%"),
             (1.0, "100%"),
             (0.9, "90%"),
+            (0.019_999_9, "2%"),
             (1.0 / 3.0, "33.33%"),
             (1.0 / 1_000_001.0, "<0.0001%"),
             (2e-6, "0.0002%"),
