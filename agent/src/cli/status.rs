@@ -70,6 +70,7 @@ impl Screen<'_> {
             self.clients(),
             self.counters(),
             self.problems(),
+            self.notes(),
         ];
         let shown: Vec<String> = sections.into_iter().filter(|lines| !lines.is_empty()).map(|l| l.join("\n")).collect();
         shown.join("\n\n") + "\n"
@@ -280,6 +281,11 @@ impl Screen<'_> {
             }
         }
         self.section("PROBLEMS", lines)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let notes = self.view.objects.iter().flat_map(|object| object.notes.iter().map(move |note| (object, note)));
+        self.section("NOTES", notes.map(|(object, note)| format!("  {}: {note}", object.object)).collect())
     }
 
     fn section(&self, title: &str, lines: Vec<String>) -> Vec<String> {

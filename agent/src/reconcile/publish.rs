@@ -37,7 +37,7 @@ pub(super) fn objects(translation: &Translation) -> Vec<ObjectView> {
 
 fn object(status: &ObjectStatus) -> Vec<ObjectView> {
     let object = format!("{} {}", status.kind, status.key);
-    status
+    let mut views: Vec<ObjectView> = status
         .parents
         .iter()
         .map(|parent| {
@@ -56,9 +56,14 @@ fn object(status: &ObjectStatus) -> Vec<ObjectView> {
                         message: condition.message.clone(),
                     })
                     .collect(),
+                notes: Vec::new(),
             }
         })
-        .collect()
+        .collect();
+    if !status.notes.is_empty() {
+        views.push(ObjectView { object, parent: None, conditions: Vec::new(), notes: status.notes.clone() });
+    }
+    views
 }
 
 pub(super) fn clients(found: &[Found]) -> Vec<ClientView> {

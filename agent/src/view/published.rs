@@ -124,7 +124,7 @@ pub struct Notice {
     pub message: String,
 }
 
-/// The conditions of one object towards one parent.
+/// The conditions of one object towards one parent, or what there is to say about the object itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectView {
     /// The object, as `Kind namespace/name`.
@@ -133,6 +133,9 @@ pub struct ObjectView {
     pub parent: Option<String>,
     /// The conditions.
     pub conditions: Vec<ConditionView>,
+    /// What an operator may want to know and no condition says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One condition.

@@ -185,6 +185,7 @@ fn objects() -> Vec<ObjectView> {
         object: name.to_owned(),
         parent: Some("Service shop/web".to_owned()),
         conditions,
+        notes: Vec::new(),
     };
     let accepted = || condition("Accepted", true, "Accepted", "the route is in force");
     let missing = "backendRefs[2]: there is no Service shop/web-v3";
@@ -197,6 +198,12 @@ fn objects() -> Vec<ObjectView> {
                 condition(ConditionView::SUPERSEDED, true, "OlderRoute", "TCPRoute shop/web is older and wins"),
             ],
         ),
+        ObjectView {
+            object: "Backend batch/legacy".to_owned(),
+            parent: None,
+            conditions: Vec::new(),
+            notes: vec!["no route refers to it".to_owned()],
+        },
     ]
 }
 
