@@ -183,7 +183,7 @@ impl Screen<'_> {
             text("BACKENDREF", 0),
             number("WEIGHT", 2),
             number("WANTED", 0),
-            number("SHARE", 0),
+            number("SO FAR", 0),
             number("FORWARDED", 3),
             number("REJECTED", 4),
             number("FAILED", 1),

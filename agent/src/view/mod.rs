@@ -106,7 +106,8 @@ pub struct LegView {
     pub weight: u32,
     /// Weight by the sum of weights, 0..=1.
     pub wanted_share: f64,
-    /// Decisions for this leg by those of all legs since counting began; none before the first.
+    /// Decisions for this leg by those of all legs since counting began, under whatever weights there
+    /// were; none before the first.
     pub share: Option<f64>,
     /// The backend, if it leads to one.
     pub backend: Option<String>,
