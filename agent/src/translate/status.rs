@@ -13,7 +13,10 @@ use crate::{
     resources::{ObjectKey, Resources},
 };
 use std::collections::{BTreeMap, BTreeSet};
-use weir_common::addr::{Address, Family};
+use weir_common::{
+    addr::{Address, Family},
+    reason::Reason,
+};
 
 type Owners<'a> = BTreeMap<(Address, u16), &'a ObjectKey>;
 type Families<'a> = BTreeMap<&'a RouteKey, BTreeSet<Family>>;
@@ -152,7 +155,8 @@ fn leg_notes(route: &Judged<'_>, desired: &Desired, families: &Families<'_>) -> 
         };
         let path = format!("spec.rules[0].backendRefs[{i}]");
         if let Some(reason) = backend.empty {
-            notes.push(format!("{path} ({}): {}: its share is refused", leg.label, reason.text()));
+            let why = if reason == Reason::NotResolved { reason.text() } else { "has no usable endpoint" };
+            notes.push(format!("{path} ({}): {why}: its share is refused", leg.label));
             continue;
         }
         for family in families.get(&route.key).into_iter().flatten().filter(|family| missing_family(backend, **family))

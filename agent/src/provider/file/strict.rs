@@ -17,7 +17,9 @@ pub(super) struct SyntaxError {
 
 /// Parses one YAML document.
 pub(super) fn yaml(text: &str) -> Result<Value, SyntaxError> {
-    let parsed: Result<Strict, _> = serde_saphyr::from_str(text);
+    // `n` and `no` are names, too: only `true` and `false` are booleans (YAML 1.2).
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let parsed: Result<Strict, _> = serde_saphyr::from_str_with_options(text, options);
     parsed.map(|strict| strict.0).map_err(|error| SyntaxError {
         line: error.location().and_then(|at| usize::try_from(at.line()).ok()).filter(|line| *line > 0),
         message: first_line(&error.without_snippet().to_string()),
@@ -33,8 +35,11 @@ pub(super) fn json(text: &str) -> Result<Value, SyntaxError> {
     })
 }
 
+/// Shortens a message to what is wrong. Where, is said elsewhere: its place counts from the document.
 fn first_line(message: &str) -> String {
-    message.lines().next().unwrap_or_default().trim_end_matches(['.', ';', ' ']).to_owned()
+    let first = message.lines().next().unwrap_or_default();
+    let what = first.split_once(" at line ").map_or(first, |(what, _)| what);
+    what.trim_end_matches(['.', ';', ',', ' ']).to_owned()
 }
 
 struct Strict(Value);
@@ -113,6 +118,12 @@ mod tests {
         let wanted = json!({"a": [1, -1, 1.5, true, null, "x"], "b": {"c": "5"}});
         assert_eq!(yaml("a: [1, -1, 1.5, true, null, x]\nb:\n  c: '5'\n"), Ok(wanted.clone()));
         assert_eq!(json(&wanted.to_string()), Ok(wanted));
+    }
+
+    #[test]
+    fn words_that_were_booleans_once_are_text() {
+        assert_eq!(yaml("[y, n, yes, no, on, off]"), Ok(json!(["y", "n", "yes", "no", "on", "off"])));
+        assert_eq!(yaml("[true, false]"), Ok(json!([true, false])));
     }
 
     #[test]
