@@ -37,6 +37,9 @@ const TCP_CLOSE_WAIT: u32 = 8;
 const TCP_LAST_ACK: u32 = 9;
 const TCP_CLOSING: u32 = 11;
 
+/// Bit of `sk_flags` that a received FIN sets (`enum sock_flags`, include/net/sock.h).
+const SOCK_DONE: u64 = 1 << 1;
+
 /// Follows one callback.
 #[inline(always)]
 pub(crate) fn observe(ctx: &SockOpsContext) {
@@ -152,7 +155,7 @@ fn transferred(ctx: &SockOpsContext, record: &SocketRecord, old: u32) -> Transfe
     let fin_acked = matches!(old, TCP_FIN_WAIT2 | TCP_TIME_WAIT | TCP_LAST_ACK);
     Transferred {
         sent: acked.saturating_sub(1 + u64::from(fin_acked)),
-        received: received.saturating_sub(u64::from(record.peer_closed)),
+        received: received.saturating_sub(u64::from(peer_closed(ctx, record))),
         retransmissions: u64::from(again),
     }
 }
@@ -160,10 +163,24 @@ fn transferred(ctx: &SockOpsContext, record: &SocketRecord, old: u32) -> Transfe
 /// Reads the socket's error, 0 where its place in the kernel's structure is not known.
 #[inline(always)]
 fn socket_error(ctx: &SockOpsContext) -> u32 {
-    let offset = match SETTINGS.get(0) {
-        Some(settings) if settings.sk_err_offset != 0 => settings.sk_err_offset,
-        _ => return 0,
-    };
+    SETTINGS.get(0).map_or(0, |settings| read_socket(ctx, settings.sock.err) as u32)
+}
+
+/// Whether the peer's FIN was received. In some orders of packets no state callback tells.
+#[inline(always)]
+fn peer_closed(ctx: &SockOpsContext, record: &SocketRecord) -> bool {
+    if record.peer_closed != 0 {
+        return true;
+    }
+    SETTINGS.get(0).is_some_and(|settings| read_socket(ctx, settings.sock.flags) & SOCK_DONE != 0)
+}
+
+/// Reads a word of the socket at an offset that the agent found; 0 where it is not known.
+#[inline(always)]
+fn read_socket(ctx: &SockOpsContext, offset: u32) -> u64 {
+    if offset == 0 {
+        return 0;
+    }
     // SAFETY: the helper reads kernel memory into a local and fails on a bad address.
     unsafe {
         let socket = (*ctx.ops).__bindgen_anon_2.sk;
@@ -175,7 +192,7 @@ fn socket_error(ctx: &SockOpsContext) -> u32 {
         if socket.is_null() {
             return 0;
         }
-        bpf_probe_read_kernel(socket.wrapping_add(offset as usize).cast::<u32>()).unwrap_or(0)
+        bpf_probe_read_kernel(socket.wrapping_add(offset as usize).cast::<u64>()).unwrap_or(0)
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
 use crate::{compile::tables::Tables, plan::Retired};
 use btf_rs::{Btf, Type};
 use std::collections::{BTreeMap, BTreeSet};
+use weir_common::abi::settings::SockOffsets;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Reads the tables that the maps hold.
@@ -53,30 +54,31 @@ where
     map.keys().map(|key| key.map(|key| key.0)).collect::<Result<_, _>>().map_err(|error| failed(name, error))
 }
 
-/// Returns the offset of `sk_err` in the running kernel's `struct sock`, 0 if it cannot be found.
+/// Returns the offsets in the running kernel's `struct sock`, 0 for what cannot be found.
 ///
-/// Connect failures are then counted, but not by kind.
-pub(super) fn sk_err_offset() -> u32 {
-    match find_sk_err() {
-        Ok(offset) => offset,
-        Err(error) => {
-            tracing::warn!(%error, "failed connects cannot be told apart by kind: the kernel's BTF does not help");
-            0
-        }
-    }
+/// Without them failed connects are counted, but not by kind, and byte counts may be off by one a
+/// connection.
+pub(super) fn sock_offsets() -> SockOffsets {
+    let found = Btf::from_file("/sys/kernel/btf/vmlinux").map_err(anyhow::Error::from).and_then(|btf| {
+        Ok(SockOffsets { err: offset(&btf, "sock", "sk_err")?, flags: offset(&btf, "sock", "sk_flags")? })
+    });
+    found.unwrap_or_else(|error| {
+        tracing::warn!(%error, "failed connects cannot be told apart by kind: the kernel's BTF does not help");
+        SockOffsets::default()
+    })
 }
 
-fn find_sk_err() -> anyhow::Result<u32> {
-    let btf = Btf::from_file("/sys/kernel/btf/vmlinux")?;
-    for kind in btf.resolve_types_by_name("sock")? {
-        let Type::Struct(sock) = kind else { continue };
-        for member in &sock.members {
-            if btf.resolve_name(member)? == "sk_err" {
-                return Ok(member.bit_offset() / 8);
+/// Finds a member of a structure; its offset in bytes.
+fn offset(btf: &Btf, structure: &str, member: &str) -> anyhow::Result<u32> {
+    for kind in btf.resolve_types_by_name(structure)? {
+        let Type::Struct(found) = kind else { continue };
+        for candidate in &found.members {
+            if btf.resolve_name(candidate)? == member {
+                return Ok(candidate.bit_offset() / 8);
             }
         }
     }
-    anyhow::bail!("struct sock has no sk_err")
+    anyhow::bail!("struct {structure} has no {member}")
 }
 
 #[cfg(test)]
@@ -84,12 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sk_err_is_found_in_the_running_kernel() {
-        if std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-            let offset = find_sk_err().expect("an offset");
-            assert!(offset > 0 && offset < 4_096 && offset.is_multiple_of(4), "{offset}");
-        } else {
-            assert!(find_sk_err().is_err());
+    fn the_running_kernel_s_sockets_are_known() {
+        let found = sock_offsets();
+        let known = std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
+        for offset in [found.err, found.flags] {
+            assert_eq!(offset > 0, known);
+            assert!(offset < 4_096 && offset.is_multiple_of(4), "{found:?}");
         }
     }
 }

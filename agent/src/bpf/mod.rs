@@ -25,7 +25,7 @@ use crate::{compile::tables::Tables, plan::Op};
 use aya::maps::{MapData, RingBuf};
 use maps::Maps;
 use std::{collections::BTreeSet, path::PathBuf};
-use weir_common::abi::settings::Settings;
+use weir_common::abi::settings::{Settings, SockOffsets};
 
 /// Where the programs live and what they attach to.
 #[derive(Clone, Debug)]
@@ -62,7 +62,9 @@ pub enum Error {
         what: String,
     },
     /// Another agent holds the pins.
-    #[error("another weir agent is running with --pin-dir {0}: stop it first, or give this one a --pin-dir of its own")]
+    #[error(
+        "another weir agent is already running with --pin-dir {0}: stop it first, or give this one a --pin-dir of its own"
+    )]
     AlreadyRunning(PathBuf),
     /// A pinned map is not what this version would make.
     #[error(
@@ -120,14 +122,14 @@ impl Kernel {
     /// # Errors
     ///
     /// If anything stands in the way; see [`Error`]. Programs of an earlier agent then go on as before.
-    pub fn open(options: &Options, settings: impl FnOnce(u32) -> Settings) -> Result<Self, Error> {
+    pub fn open(options: &Options, settings: impl FnOnce(SockOffsets) -> Settings) -> Result<Self, Error> {
         places::raise_memlock();
         let cgroup = CgroupRoot::find(options.cgroup_root.as_deref())?;
         let pins = Pins::open(&options.pin_dir)?;
         pins.check_maps()?;
         let mut object = load::load(&pins)?;
         let mut maps = Maps::take(&mut object)?;
-        maps.set_settings(&settings(found::sk_err_offset()))?;
+        maps.set_settings(&settings(found::sock_offsets()))?;
         maps.beat()?;
         let attachments = attach::attach(&mut object, &pins, &cgroup)?;
         Ok(Self { maps, attachments, cgroup, pins, _object: object })

@@ -27,7 +27,7 @@ use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval},
 };
-use weir_common::abi::settings::{Ejection, OnAgentLoss, Settings};
+use weir_common::abi::settings::{Ejection, OnAgentLoss, Settings, SockOffsets};
 
 /// How often the agent gives a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -133,9 +133,9 @@ impl RunArgs {
         }
     }
 
-    fn settings(&self, sk_err_offset: u32) -> Settings {
+    fn settings(&self, sock: SockOffsets) -> Settings {
         let lost_after = u64::try_from(self.agent_lost_after.as_nanos()).unwrap_or(u64::MAX);
-        Settings::new(self.on_agent_loss.into(), lost_after, self.ejection(), sk_err_offset)
+        Settings::new(self.on_agent_loss.into(), lost_after, self.ejection(), sock)
     }
 
     fn node(&self) -> String {
@@ -156,7 +156,7 @@ pub async fn run(args: RunArgs) -> Result<()> {
         .with_context(|| format!("cannot listen on --admin {}: is another agent running?", args.admin))?;
     let (files, mut readings) = FileProvider::start(args.config.clone())?;
     let options = Options { pin_dir: args.pin_dir.clone(), cgroup_root: args.cgroup_root.clone() };
-    let mut kernel = Kernel::open(&options, |sk_err_offset| args.settings(sk_err_offset))?;
+    let mut kernel = Kernel::open(&options, |sock| args.settings(sock))?;
     let self_test = if args.skip_self_test { "skipped".to_owned() } else { kernel.self_test()? };
     let coverage = coverage(&kernel, self_test);
     tracing::info!(

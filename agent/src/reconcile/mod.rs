@@ -79,6 +79,9 @@ impl Reconciler {
     /// Takes a new reading of the configuration, or new DNS answers, and applies what follows.
     pub fn take(&mut self, reading: Arc<Reading>, resolved: BTreeMap<String, Vec<IpAddr>>) {
         let started = Instant::now();
+        for problem in reading.problems.iter().filter(|problem| !self.reading.problems.contains(problem)) {
+            publish::log(problem);
+        }
         let mut resources = reading.resources.clone();
         resources.resolved.clone_from(&resolved);
         self.reading = reading;

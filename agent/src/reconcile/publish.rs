@@ -31,6 +31,15 @@ pub(super) fn notices(reading: &Reading) -> Vec<Notice> {
         .collect()
 }
 
+/// Logs a problem that was not there before.
+pub(super) fn log(problem: &file::Problem) {
+    match problem.severity {
+        file::Severity::Error => tracing::error!("{problem}; what was good before stays in force"),
+        file::Severity::Warning => tracing::warn!("{problem}"),
+        file::Severity::Note => tracing::debug!("{problem}"),
+    }
+}
+
 pub(super) fn objects(translation: &Translation) -> Vec<ObjectView> {
     translation.objects.iter().flat_map(object).collect()
 }

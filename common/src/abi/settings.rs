@@ -36,11 +36,21 @@ pub struct Settings {
     pub agent_lost_after_ns: u64,
     /// Passive ejection.
     pub ejection: Ejection,
-    /// Offset of `sk_err` in the kernel's `struct sock`, bytes; 0 if not known.
-    pub sk_err_offset: u32,
+    /// Where the kernel keeps what its programs cannot ask for.
+    pub sock: SockOffsets,
     /// [`OnAgentLoss`] as ABI number.
     pub on_agent_loss: u8,
-    reserved: [u8; 3],
+    reserved: [u8; 7],
+}
+
+/// Offsets in the kernel's `struct sock`, bytes; 0 where not known.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct SockOffsets {
+    /// Of `sk_err`: why a connect failed.
+    pub err: u32,
+    /// Of `sk_flags`: whether the peer's FIN was received.
+    pub flags: u32,
 }
 
 impl Settings {
@@ -50,9 +60,9 @@ impl Settings {
         on_agent_loss: OnAgentLoss,
         agent_lost_after_ns: u64,
         ejection: Ejection,
-        sk_err_offset: u32,
+        sock: SockOffsets,
     ) -> Self {
-        Self { agent_lost_after_ns, ejection, sk_err_offset, on_agent_loss: on_agent_loss as u8, reserved: [0; 3] }
+        Self { agent_lost_after_ns, ejection, sock, on_agent_loss: on_agent_loss as u8, reserved: [0; 7] }
     }
 }
 
