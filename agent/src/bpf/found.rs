@@ -60,7 +60,10 @@ where
 /// connection.
 pub(super) fn sock_offsets() -> SockOffsets {
     let found = Btf::from_file("/sys/kernel/btf/vmlinux").map_err(anyhow::Error::from).and_then(|btf| {
-        Ok(SockOffsets { err: offset(&btf, "sock", "sk_err")?, flags: offset(&btf, "sock", "sk_flags")? })
+        Ok(SockOffsets {
+            err: offset(&btf, "sock", "sk_err")?, // `sk_flags` is a name for this; a socket begins with its `struct sock_common`.
+            flags: offset(&btf, "sock_common", "skc_flags")?,
+        })
     });
     found.unwrap_or_else(|error| {
         tracing::warn!(%error, "failed connects cannot be told apart by kind: the kernel's BTF does not help");
@@ -71,14 +74,28 @@ pub(super) fn sock_offsets() -> SockOffsets {
 /// Finds a member of a structure; its offset in bytes.
 fn offset(btf: &Btf, structure: &str, member: &str) -> anyhow::Result<u32> {
     for kind in btf.resolve_types_by_name(structure)? {
-        let Type::Struct(found) = kind else { continue };
-        for candidate in &found.members {
-            if btf.resolve_name(candidate)? == member {
-                return Ok(candidate.bit_offset() / 8);
-            }
+        if let Some(bits) = member_bits(btf, &kind, member)? {
+            return Ok(bits / 8);
         }
     }
     anyhow::bail!("struct {structure} has no {member}")
+}
+
+/// Finds a member of a structure or union, also in its nameless members; its offset in bits.
+fn member_bits(btf: &Btf, kind: &Type, wanted: &str) -> anyhow::Result<Option<u32>> {
+    let (Type::Struct(outer) | Type::Union(outer)) = kind else { return Ok(None) };
+    for member in &outer.members {
+        let name = btf.resolve_name(member)?;
+        if name == wanted {
+            return Ok(Some(member.bit_offset()));
+        }
+        if name.is_empty()
+            && let Some(inner) = member_bits(btf, &btf.resolve_chained_type(member)?, wanted)?
+        {
+            return Ok(Some(member.bit_offset() + inner));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
