@@ -1,7 +1,6 @@
 //! Reads the kernel's sampled events and logs them, at most one line a second for each subject.
 
-use crate::{compile::tables::Names, view::Published};
-use aya::maps::{MapData, RingBuf};
+use crate::{bpf::EventRing, compile::tables::Names, view::Published};
 use std::{
     collections::BTreeMap,
     io,
@@ -28,7 +27,7 @@ const MAX_SUBJECTS: usize = 1_024;
 /// # Errors
 ///
 /// If the ring buffer cannot be waited for.
-pub async fn log(ring: RingBuf<MapData>, published: watch::Receiver<Arc<Published>>) -> io::Result<()> {
+pub async fn log(ring: EventRing, published: watch::Receiver<Arc<Published>>) -> io::Result<()> {
     // SAFETY: the ring buffer owns its file descriptor and keeps it, the same one, as long as it lives.
     let mut ring = unsafe { AsyncFd::register(ring) }?;
     let mut limiter = Limiter::default();

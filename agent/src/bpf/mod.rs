@@ -27,6 +27,9 @@ use maps::Maps;
 use std::{collections::BTreeSet, path::PathBuf};
 use weir_common::abi::settings::{Settings, SockOffsets};
 
+/// The ring buffer of sampled events; one reader empties it.
+pub type EventRing = RingBuf<MapData>;
+
 /// Where the programs live and what they attach to.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -211,7 +214,7 @@ impl Kernel {
     }
 
     /// Takes the event ring buffer; `None` the second time.
-    pub fn take_events(&mut self) -> Option<RingBuf<MapData>> {
+    pub fn take_events(&mut self) -> Option<EventRing> {
         self.maps.events.take()
     }
 }

@@ -18,7 +18,7 @@ use std::{
 };
 
 /// Folders that are not ours, or that are made.
-const NOT_OURS: [&str; 4] = [".git", ".cache", "target", "node_modules"];
+const NOT_OURS: [&str; 5] = [".git", ".cache", "target", "corpus", "artifacts"];
 
 /// A line that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
