@@ -35,16 +35,16 @@ const STEPS: [(&str, Step); 9] = [
 ];
 
 /// Runs every step; returns whether all of them passed.
-///
-/// # Errors
-///
-/// If a tool is missing.
-pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
+pub(crate) fn run(workspace: &Workspace) -> bool {
     let mut tally = Tally::default();
     let mut summary = Vec::new();
     let start = Instant::now();
     println!("==> set-up");
-    setup::prepare(Purpose::Ci)?;
+    if let Err(error) = setup::prepare(Purpose::Ci) {
+        println!("set-up: {error:#}");
+        tally.fail();
+        return tally.conclude("nothing can be checked without the tools");
+    }
     summary.push(line("set-up", start.elapsed(), true));
     for (name, step) in STEPS {
         println!("\n==> {name}");
@@ -67,7 +67,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     }
     println!("\n==> summary");
     summary.iter().for_each(|line| println!("{line}"));
-    Ok(tally.conclude("this change does not pass"))
+    tally.conclude("this change does not pass")
 }
 
 fn line(name: &str, took: Duration, passed: bool) -> String {

@@ -65,7 +65,7 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Test(args) => return test::run(&workspace, args),
         Command::Tidy => tidy::run(&workspace)?,
         Command::Vm(args) => return vm::run(&workspace, args),
-        Command::Ci => return ci::run(&workspace),
+        Command::Ci => return Ok(ci::run(&workspace)),
         Command::Demo(args) => demo::run(args)?,
     }
     Ok(true)
