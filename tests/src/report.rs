@@ -29,6 +29,29 @@ pub struct Report {
     pub failure: Times,
 }
 
+/// What a client of the bench measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Connections, round trips or bytes.
+    pub count: u64,
+    /// Connections that failed.
+    pub failures: u64,
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// connect() alone.
+    pub connect: Times,
+    /// A whole connection or round trip.
+    pub whole: Times,
+}
+
+impl Measured {
+    /// Returns the count a second.
+    #[must_use]
+    pub fn per_second(&self) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { self.count as f64 * 1e9 / self.elapsed_ns as f64 }
+    }
+}
+
 /// Quantiles of durations, nanoseconds; 0 when there were none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {

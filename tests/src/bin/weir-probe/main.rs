@@ -6,12 +6,15 @@
 mod connection;
 mod hold;
 mod load;
+mod measure;
 mod place;
+mod serve;
 mod tally;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use clap::{Args, Parser, Subcommand};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use weir_tests::report::Measured;
 
 #[derive(Parser)]
 #[command(about = "Opens connections and reports what came of them, as one line of JSON")]
@@ -22,6 +25,9 @@ struct Cli {
     /// Network namespace to enter, by the name that `ip netns` knows.
     #[arg(long)]
     namespace: Option<String>,
+    /// CPU to run on.
+    #[arg(long)]
+    cpu: Option<usize>,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,6 +55,52 @@ enum Command {
         #[arg(long)]
         count: u64,
     },
+    /// Serves connections until standard input ends.
+    Serve {
+        /// Addresses to listen on.
+        #[arg(long, required = true)]
+        listen: Vec<SocketAddr>,
+        /// What to do with connections.
+        #[arg(long, value_enum)]
+        mode: serve::Mode,
+        /// Connections served at once on each address.
+        #[arg(long, default_value_t = 8)]
+        threads: usize,
+    },
+    /// Measures connections: opened, a message echoed, closed.
+    Rate {
+        #[command(flatten)]
+        bench: Bench,
+        /// Clients at once.
+        #[arg(long, default_value_t = 1)]
+        clients: usize,
+    },
+    /// Measures messages to and fro on one connection.
+    PingPong {
+        #[command(flatten)]
+        bench: Bench,
+    },
+    /// Measures bytes sent on one connection.
+    Stream {
+        #[command(flatten)]
+        bench: Bench,
+    },
+}
+
+#[derive(Args)]
+struct Bench {
+    /// Address and port.
+    #[arg(long)]
+    to: SocketAddr,
+    /// How long, milliseconds.
+    #[arg(long)]
+    for_ms: u64,
+}
+
+impl Bench {
+    fn length(&self) -> Duration {
+        Duration::from_millis(self.for_ms)
+    }
 }
 
 fn main() -> Result<()> {
@@ -59,9 +111,21 @@ fn main() -> Result<()> {
     if let Some(namespace) = &cli.namespace {
         place::enter_namespace(namespace)?;
     }
+    if let Some(cpu) = cli.cpu {
+        place::stay_on(cpu)?;
+    }
     match cli.command {
         Command::Connect { dial, count } => load::run(&dial, Some(count)),
         Command::Load { dial } => load::run(&dial, None),
         Command::Hold { dial, count } => hold::run(&dial, count),
+        Command::Serve { listen, mode, threads } => serve::run(&listen, mode, threads),
+        Command::Rate { bench, clients } => print(&measure::rate(bench.to, clients, bench.length())?),
+        Command::PingPong { bench } => print(&measure::ping_pong(bench.to, bench.length())?),
+        Command::Stream { bench } => print(&measure::stream(bench.to, bench.length())?),
     }
+}
+
+fn print(measured: &Measured) -> Result<()> {
+    println!("{}", serde_json::to_string(measured)?);
+    Ok(())
 }

@@ -1,7 +1,10 @@
-//! Enters a cgroup and a network namespace; called before there is a second thread.
+//! Enters a cgroup, a network namespace and a CPU; called before there is a second thread.
 
 use anyhow::{Context as _, Result};
-use nix::sched::{CloneFlags, setns};
+use nix::{
+    sched::{CloneFlags, CpuSet, sched_setaffinity, setns},
+    unistd::Pid,
+};
 use std::{
     fs::{self, File},
     path::Path,
@@ -16,4 +19,11 @@ pub(crate) fn enter_namespace(name: &str) -> Result<()> {
     let path = Path::new("/run/netns").join(name);
     let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     setns(file, CloneFlags::CLONE_NEWNET).with_context(|| format!("cannot enter {}", path.display()))
+}
+
+pub(crate) fn stay_on(cpu: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu)?;
+    // 0 means the calling thread; later ones inherit it.
+    sched_setaffinity(Pid::from_raw(0), &set).with_context(|| format!("cannot stay on CPU {cpu}"))
 }
