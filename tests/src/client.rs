@@ -1,6 +1,11 @@
 //! Clients: `weir-probe` processes inside a cgroup and a namespace of the run.
 
-use crate::{binaries::Binaries, cgroup::Cgroup, namespace::Namespace, report::Report};
+use crate::{
+    binaries::Binaries,
+    cgroup::Cgroup,
+    namespace::Namespace,
+    report::{Measured, Report},
+};
 use anyhow::{Context as _, Result, bail};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -15,6 +20,7 @@ pub struct Client<'a> {
     binaries: Binaries,
     namespace: &'a Namespace,
     cgroup: &'a Cgroup,
+    cpu: Option<usize>,
 }
 
 /// Which connections to open.
@@ -85,13 +91,19 @@ impl<'a> Client<'a> {
     ///
     /// If the running program's path cannot be read.
     pub fn new(namespace: &'a Namespace, cgroup: &'a Cgroup) -> Result<Self> {
-        Ok(Self { binaries: Binaries::beside_this()?, namespace, cgroup })
+        Ok(Self::new_in(&Binaries::beside_this()?, namespace, cgroup))
     }
 
     /// Makes clients of another build.
     #[must_use]
     pub fn new_in(binaries: &Binaries, namespace: &'a Namespace, cgroup: &'a Cgroup) -> Self {
-        Self { binaries: binaries.clone(), namespace, cgroup }
+        Self { binaries: binaries.clone(), namespace, cgroup, cpu: None }
+    }
+
+    /// Keeps them on one CPU.
+    #[must_use]
+    pub fn on_cpu(self, cpu: Option<usize>) -> Self {
+        Self { cpu, ..self }
     }
 
     /// Opens `count` connections, one after the other on each worker, and returns what came of them.
@@ -135,6 +147,37 @@ impl<'a> Client<'a> {
         self.spawn("hold", &arguments)
     }
 
+    /// Runs a measurement of the probe: `rate`, `ping-pong` or `stream`.
+    ///
+    /// # Errors
+    ///
+    /// If the probe fails.
+    pub fn measure(&self, command: &str, to: SocketAddr, length: Duration, clients: usize) -> Result<Measured> {
+        let mut arguments = vec![format!("--to={to}"), format!("--for-ms={}", length.as_millis())];
+        if command == "rate" {
+            arguments.push(format!("--clients={clients}"));
+        }
+        let mut probe = self.spawn(command, &arguments)?;
+        let line = probe.line()?;
+        serde_json::from_str(&line).with_context(|| format!("weir-probe {command} said: {line:?}"))
+    }
+
+    /// Starts the servers of the bench: `once`, `echo` or `sink`. They end with the value returned.
+    ///
+    /// # Errors
+    ///
+    /// If an address is taken.
+    pub fn serve(&self, mode: &str, addresses: &[SocketAddr]) -> Result<Probe> {
+        let mut arguments: Vec<String> = addresses.iter().map(|address| format!("--listen={address}")).collect();
+        arguments.push(format!("--mode={mode}"));
+        let mut probe = self.spawn("serve", &arguments)?;
+        let line = probe.line()?;
+        if line.trim() != "ready" {
+            bail!("weir-probe serve said: {line:?}");
+        }
+        Ok(probe)
+    }
+
     /// Runs a command of the probe inside cgroup and namespace.
     ///
     /// # Errors
@@ -144,6 +187,7 @@ impl<'a> Client<'a> {
         let mut child = Command::new(self.binaries.probe()?)
             .arg(format!("--cgroup={}", self.cgroup.path().display()))
             .arg(format!("--namespace={}", self.namespace.name()))
+            .args(self.cpu.map(|cpu| format!("--cpu={cpu}")))
             .arg(command)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -191,9 +235,14 @@ impl Probe {
         Ok(report)
     }
 
-    fn read(&mut self) -> Result<Report> {
+    fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.answers.as_mut().context("the probe has no output")?.read_line(&mut line)?;
+        Ok(line)
+    }
+
+    fn read(&mut self) -> Result<Report> {
+        let line = self.line()?;
         serde_json::from_str(&line).with_context(|| format!("weir-probe said: {line:?}"))
     }
 }

@@ -70,6 +70,12 @@ impl Topology {
         &self.backends[number]
     }
 
+    /// Returns the router's namespace: what a node's host is to pods.
+    #[must_use]
+    pub fn router(&self) -> &Namespace {
+        &self.router
+    }
+
     /// Makes the router drop what goes to an address without a word: connects to it time out.
     ///
     /// # Errors

@@ -8,7 +8,12 @@ mod phase;
 mod picture;
 mod stage;
 
-use crate::{built, interrupt, setup::Purpose};
+use crate::{
+    built::{self, Profile},
+    interrupt,
+    setup::Purpose,
+    workspace::Workspace,
+};
 use anyhow::{Result, bail};
 use phase::{Family, Phase};
 use picture::Picture;
@@ -52,12 +57,12 @@ struct Outcome {
 /// # Errors
 ///
 /// If it cannot run here, or if anything is off.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let binaries = built::as_root(Purpose::Demo, false)?;
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    let binaries = built::as_root(workspace, Purpose::Demo, Profile::Debug)?;
     interrupt::watch()?;
     let picture = Picture::new(args.json);
     let mut outcome = Outcome::default();
-    let played = Stage::set(&binaries)
+    let played = Stage::set(&binaries, workspace)
         .and_then(|mut stage| Play { stage: &mut stage, picture: &picture, outcome: &mut outcome, args }.all());
     if interrupt::came() {
         bail!("interrupted; everything that the demo had made is removed");

@@ -1,5 +1,6 @@
 //! Developer commands, a file each. Here is only which one was asked for.
 
+mod bench;
 mod build;
 mod built;
 mod ci;
@@ -42,6 +43,8 @@ enum Command {
     Ci,
     /// Shows a split at work: changed weights, a killed agent, rejected connections.
     Demo(demo::Args),
+    /// Measures Weir beside a direct connection, nftables and HAProxy.
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -66,7 +69,8 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Tidy => tidy::run(&workspace)?,
         Command::Vm(args) => return vm::run(&workspace, args),
         Command::Ci => return Ok(ci::run(&workspace)),
-        Command::Demo(args) => demo::run(args)?,
+        Command::Demo(args) => demo::run(&workspace, args)?,
+        Command::Bench(args) => bench::run(&workspace, args)?,
     }
     Ok(true)
 }

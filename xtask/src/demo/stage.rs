@@ -1,11 +1,11 @@
 //! The stage: namespaces, servers, a copy of the canary example, and the agent.
 
 use super::{dial, phase::Family};
+use crate::workspace::Workspace;
 use anyhow::{Context as _, Result, bail};
 use std::{
     fs,
     net::SocketAddr,
-    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
@@ -22,6 +22,8 @@ use weir_tests::{
     wait,
 };
 
+/// The example that is played.
+const EXAMPLE: &str = "deploy/examples/canary";
 /// The file of the example that has the weights.
 const ROUTE: &str = "route.yaml";
 const PORT: u16 = 5_432;
@@ -52,7 +54,7 @@ pub(super) fn frontend(family: Family) -> SocketAddr {
 
 impl Stage {
     /// Makes everything and waits until the agent is ready.
-    pub(super) fn set(binaries: &Binaries) -> Result<Self> {
+    pub(super) fn set(binaries: &Binaries, workspace: &Workspace) -> Result<Self> {
         let net = Topology::new(2, &[&["10.201.1.0/24", "fd00:201:1::/64"], &["10.201.2.0/24", "fd00:201:2::/64"]])?;
         let mut servers = Vec::new();
         for (backend, leg, hosts) in [(0, "checkout-v1", 1..=3), (1, "checkout-v2", 1..=1)] {
@@ -66,7 +68,7 @@ impl Stage {
         }
         let cgroup = Cgroup::new("demo")?;
         let pins = PinDir::new()?;
-        let config = ConfigDir::copy_of(&example()?)?;
+        let config = ConfigDir::copy_of(&workspace.root().join(EXAMPLE))?;
         let agent = Launch::new_in(binaries, &config, &cgroup, &pins)?.start()?;
         Ok(Self { agent, _servers: servers, config, _pins: pins, cgroup, net, binaries: binaries.clone() })
     }
@@ -115,12 +117,6 @@ impl Stage {
     }
 }
 
-/// Finds the example in the checkout.
-fn example() -> Result<PathBuf> {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask is not inside a checkout")?;
-    Ok(checkout.join("deploy/examples/canary"))
-}
-
 /// Replaces the weights of a route, which must be there as `old` says, in order.
 fn replace_weights(text: &str, old: [u64; 3], new: [u64; 3]) -> Result<String> {
     let mut changes = old.iter().zip(new);
@@ -150,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_examples_weights_can_be_changed() {
-        let text = fs::read_to_string(example().unwrap().join(ROUTE)).unwrap();
+        let text = fs::read_to_string(Workspace::find().unwrap().root().join(EXAMPLE).join(ROUTE)).unwrap();
         let changed = replace_weights(&text, [70, 20, 10], [15, 75, 10]).unwrap();
         let weights: Vec<&str> = changed.lines().filter_map(|line| line.trim().strip_prefix("weight: ")).collect();
         assert_eq!(weights, ["15", "75", "10"]);
