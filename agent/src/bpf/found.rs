@@ -2,10 +2,10 @@
 
 use super::{
     Error,
+    btf::Btf,
     maps::{Counts, Maps, Table, failed},
 };
 use crate::{compile::tables::Tables, plan::Retired};
-use btf_rs::{Btf, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_common::abi::settings::SockOffsets;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -59,43 +59,22 @@ where
 /// Without them failed connects are counted, but not by kind, and byte counts may be off by one a
 /// connection.
 pub(super) fn sock_offsets() -> SockOffsets {
-    let found = Btf::from_file("/sys/kernel/btf/vmlinux").map_err(anyhow::Error::from).and_then(|btf| {
-        Ok(SockOffsets {
-            err: offset(&btf, "sock", "sk_err")?, // `sk_flags` is a name for this; a socket begins with its `struct sock_common`.
-            flags: offset(&btf, "sock_common", "skc_flags")?,
-        })
-    });
-    found.unwrap_or_else(|error| {
-        tracing::warn!(%error, "failed connects cannot be told apart by kind: the kernel's BTF does not help");
+    find_sock_offsets().unwrap_or_else(|error| {
+        tracing::warn!(%error, "failed connects cannot be told apart by kind, and no endpoint is ejected");
         SockOffsets::default()
     })
 }
 
-/// Finds a member of a structure; its offset in bytes.
-fn offset(btf: &Btf, structure: &str, member: &str) -> anyhow::Result<u32> {
-    for kind in btf.resolve_types_by_name(structure)? {
-        if let Some(bits) = member_bits(btf, &kind, member)? {
-            return Ok(bits / 8);
-        }
-    }
-    anyhow::bail!("struct {structure} has no {member}")
-}
+const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// Finds a member of a structure or union, also in its nameless members; its offset in bits.
-fn member_bits(btf: &Btf, kind: &Type, wanted: &str) -> anyhow::Result<Option<u32>> {
-    let (Type::Struct(outer) | Type::Union(outer)) = kind else { return Ok(None) };
-    for member in &outer.members {
-        let name = btf.resolve_name(member)?;
-        if name == wanted {
-            return Ok(Some(member.bit_offset()));
-        }
-        if name.is_empty()
-            && let Some(inner) = member_bits(btf, &btf.resolve_chained_type(member)?, wanted)?
-        {
-            return Ok(Some(member.bit_offset() + inner));
-        }
-    }
-    Ok(None)
+fn find_sock_offsets() -> anyhow::Result<SockOffsets> {
+    let bytes = std::fs::read(KERNEL_BTF)?;
+    let btf = Btf::parse(&bytes)?;
+    Ok(SockOffsets {
+        err: btf.offset("sock", "sk_err")?,
+        // `sk_flags` is a name for this; a socket begins with its `struct sock_common`.
+        flags: btf.offset("sock_common", "skc_flags")?,
+    })
 }
 
 #[cfg(test)]
@@ -105,7 +84,7 @@ mod tests {
     #[test]
     fn the_running_kernel_s_sockets_are_known() {
         let found = sock_offsets();
-        let known = std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
+        let known = std::path::Path::new(KERNEL_BTF).exists();
         for offset in [found.err, found.flags] {
             assert_eq!(offset > 0, known);
             assert!(offset < 4_096 && offset.is_multiple_of(4), "{found:?}");

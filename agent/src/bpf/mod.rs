@@ -5,6 +5,7 @@
 
 mod apply;
 mod attach;
+mod btf;
 mod found;
 mod load;
 mod maps;
