@@ -23,7 +23,10 @@ pub(crate) fn run(dial: &Dial, count: u64) -> Result<()> {
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         if line == "report" {
             open.retain_mut(|connection| match connection.exchange(PING) {
-                Ok(()) => true,
+                Ok(()) => {
+                    tally.moved(PING);
+                    true
+                }
                 Err(error) => {
                     tally.error(&format!("after {}", connection::name(&error)), connection::now_ns());
                     false

@@ -31,6 +31,12 @@ impl Tally {
         }
     }
 
+    /// Counts bytes that went to and fro on a connection that had been counted.
+    pub(crate) fn moved(&mut self, bytes: u64) {
+        self.report.sent += bytes;
+        self.report.received += bytes;
+    }
+
     /// Counts a failure of a connection that had been answered.
     pub(crate) fn error(&mut self, error: &str, at: u64) {
         *self.report.errors.entry(error.to_owned()).or_default() += 1;
