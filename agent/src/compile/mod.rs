@@ -10,7 +10,10 @@ mod route;
 pub mod tables;
 
 use crate::ir::{self, Desired};
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tables::{Names, Tables};
 use weir_common::{
     abi::{
@@ -27,15 +30,22 @@ pub type FoundClients = BTreeMap<ClientKey, String>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compiled {
     /// What the kernel maps shall hold.
-    pub tables: Tables,
+    pub tables: Arc<Tables>,
     /// What the ids in it mean.
-    pub names: Names,
+    pub names: Arc<Names>,
+}
+
+/// The outcome while it is made.
+#[derive(Default)]
+struct Draft {
+    tables: Tables,
+    names: Names,
 }
 
 /// Compiles the wanted state of the node called `node`.
 #[must_use]
 pub fn compile(desired: &Desired, clients: &FoundClients, node: &str) -> Compiled {
-    let mut compiler = Compiler { desired, node, ringed: ringed(desired), out: Compiled::default() };
+    let mut compiler = Compiler { desired, node, ringed: ringed(desired), out: Draft::default() };
     for (&(address, port), frontend) in &desired.frontends {
         compiler.frontend(FrontendKey::tcp(address, port), frontend);
     }
@@ -44,7 +54,7 @@ pub fn compile(desired: &Desired, clients: &FoundClients, node: &str) -> Compile
         compiler.out.names.namespaces.insert(id, namespace.clone());
         compiler.out.tables.clients.insert(key, id);
     }
-    compiler.out
+    Compiled { tables: Arc::new(compiler.out.tables), names: Arc::new(compiler.out.names) }
 }
 
 /// Backends that some route reaches by client hash: they need a ring.
@@ -61,7 +71,7 @@ struct Compiler<'a> {
     desired: &'a Desired,
     node: &'a str,
     ringed: BTreeSet<&'a ir::BackendKey>,
-    out: Compiled,
+    out: Draft,
 }
 
 impl Compiler<'_> {

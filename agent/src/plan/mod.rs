@@ -5,9 +5,11 @@
 //! change is: make what is new, flip one pointer a frontend, and retire what no pointer names any
 //! more. At every prefix of the operations a look-up gives the old answer or the new one.
 
+mod applied;
 mod apply;
 mod retire;
 
+pub use applied::Applied;
 pub use retire::Retiring;
 
 use crate::compile::tables::Tables;
@@ -52,7 +54,7 @@ pub enum Op {
 }
 
 /// An entry that no pointer names any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retired {
     /// A split.
     Split(SplitId),
@@ -104,17 +106,28 @@ pub fn diff(applied: &Tables, wanted: &Tables) -> Vec<Op> {
     ops
 }
 
-/// Entries that are new or different.
+/// Entries that are new or different, in order.
 fn fresh<'a, K: Ord + Copy, V: PartialEq + Copy>(
     applied: &'a BTreeMap<K, V>,
     wanted: &'a BTreeMap<K, V>,
 ) -> impl Iterator<Item = (K, V)> + 'a {
-    wanted.iter().filter(|(key, value)| applied.get(key) != Some(value)).map(|(key, value)| (*key, *value))
+    let mut old = applied.iter().peekable();
+    // Both are walked once, side by side: a look-up for each entry of large tables would cost more
+    // than all the rest of a small change.
+    wanted.iter().filter_map(move |(key, value)| {
+        while old.next_if(|(old, _)| *old < key).is_some() {}
+        let same = old.peek().is_some_and(|(old, there)| *old == key && *there == value);
+        (!same).then_some((*key, *value))
+    })
 }
 
-/// Keys that are not wanted any more.
+/// Keys that are not wanted any more, in order.
 fn gone<'a, K: Ord + Copy, V>(applied: &'a BTreeMap<K, V>, wanted: &'a BTreeMap<K, V>) -> impl Iterator<Item = K> + 'a {
-    applied.keys().filter(|key| !wanted.contains_key(key)).copied()
+    let mut new = wanted.keys().peekable();
+    applied.keys().filter_map(move |key| {
+        while new.next_if(|new| *new < key).is_some() {}
+        (new.peek() != Some(&key)).then_some(*key)
+    })
 }
 
 #[cfg(test)]

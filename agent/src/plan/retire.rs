@@ -3,7 +3,7 @@
 
 use super::{Op, Retired};
 use crate::compile::tables::Tables;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Entries that wait for their removal.
 #[derive(Clone, Debug, Default)]
@@ -13,36 +13,46 @@ pub struct Retiring {
     /// What may be in the maps beside the tables: rows of counters, and shared states that an earlier
     /// agent left.
     beside: BTreeSet<Retired>,
+    /// Whether anything may have become unwanted since the last tick that found nothing.
+    changed: bool,
 }
 
 impl Retiring {
     /// Starts; `beside` are the entries found in the maps that are not part of the tables.
     #[must_use]
     pub fn new(beside: BTreeSet<Retired>) -> Self {
-        Self { waiting: BTreeSet::new(), beside }
+        Self { waiting: BTreeSet::new(), beside, changed: true }
     }
 
-    /// Saves from removal what is wanted again. Call it with every new wanted state, before it is
-    /// applied.
-    pub fn keep(&mut self, wanted: &Tables) {
-        let named = named(wanted);
-        self.waiting.retain(|retired| !named.contains(retired));
+    /// Takes note of a new wanted state, before it is applied: what is wanted again is saved from
+    /// removal, and the counters of `last`, the state before it, are looked at in the next tick.
+    pub fn keep(&mut self, last: &Tables, wanted: &Tables) {
+        self.changed = true;
+        self.beside.extend(counted(last));
+        if !self.waiting.is_empty() {
+            let named = named(wanted);
+            self.waiting.retain(|retired| !named.contains(retired));
+        }
     }
 
     /// Returns what was unwanted for the whole time since the last call, and begins the next grace
-    /// period for the rest. `applied` is what the maps hold, `wanted` the state in force.
-    pub fn tick(&mut self, applied: &Tables, wanted: &Tables) -> Vec<Op> {
+    /// period for the rest. `stale` are the entries of the maps that are not in `wanted`, the state in
+    /// force.
+    pub fn tick(&mut self, stale: &Tables, wanted: &Tables) -> Vec<Op> {
+        if !self.changed && self.waiting.is_empty() {
+            return Vec::new();
+        }
         let named = named(wanted);
-        self.beside.extend(named.iter().filter(|retired| matches!(retired, Retired::Stats(_))));
         let due = std::mem::take(&mut self.waiting);
-        self.beside.retain(|retired| !due.contains(retired));
-        let held = held(applied).chain(self.beside.iter().copied());
+        self.beside.retain(|retired| !due.contains(retired) && !named.contains(retired));
+        let held = held(stale).chain(self.beside.iter().copied());
         self.waiting = held.filter(|retired| !named.contains(retired) && !due.contains(retired)).collect();
+        self.changed = !self.waiting.is_empty();
         due.into_iter().map(Op::Retire).collect()
     }
 }
 
-/// Everything that the maps hold and that can retire.
+/// Everything that tables hold and that can retire.
 fn held(tables: &Tables) -> impl Iterator<Item = Retired> + '_ {
     let splits = tables.splits.iter().flat_map(|(id, split)| [Retired::Split(*id), Retired::Tickets(split.sequence)]);
     let backends =
@@ -53,13 +63,18 @@ fn held(tables: &Tables) -> impl Iterator<Item = Retired> + '_ {
     splits.chain(backends).chain(endpoints).chain(rings)
 }
 
-/// Everything that must stay while `tables` are wanted, counters included.
-fn named(tables: &Tables) -> BTreeSet<Retired> {
+/// The rows of counters that tables name.
+fn counted(tables: &Tables) -> impl Iterator<Item = Retired> + '_ {
     let targets = tables.frontends.values().map(|frontend| &frontend.everyone).chain(tables.scoped.values());
     let routes = targets.map(|target| Retired::Stats(target.route_stats));
     let legs = tables
         .splits
         .values()
         .flat_map(|split| split.legs.iter().take(split.n_legs as usize).map(|leg| Retired::Stats(leg.stats)));
-    held(tables).chain(routes).chain(legs).collect()
+    routes.chain(legs)
+}
+
+/// Everything that must stay while `tables` are wanted, counters included.
+fn named(tables: &Tables) -> HashSet<Retired> {
+    held(tables).chain(counted(tables)).collect()
 }

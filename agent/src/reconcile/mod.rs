@@ -8,13 +8,13 @@ use crate::{
     clients::{Finder, Found},
     compile::{Compiled, FoundClients, compile, tables::Tables},
     ir::Desired,
-    plan::{Retiring, diff},
+    plan::{Applied, Op, Retiring},
     provider::file::Reading,
-    translate::{Translation, translate},
-    view::{Coverage, Notice, Published, Severity},
+    translate::translate,
+    view::{Coverage, Notice, ObjectView, Published, Severity},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::Arc,
     time::{Instant, SystemTime},
@@ -26,15 +26,14 @@ pub struct Reconciler {
     kernel: Kernel,
     node: String,
     finder: Finder,
-    /// What the maps hold, entries on their way out included.
-    applied: Tables,
+    applied: Applied,
     retiring: Retiring,
     /// Tables of an earlier agent that stay in force beside the wanted ones until the configuration
     /// was read without an error once: what could not be read may be what they came from.
     inherited: Option<Tables>,
     reading: Arc<Reading>,
-    resolved: BTreeMap<String, Vec<IpAddr>>,
-    translation: Translation,
+    desired: Arc<Desired>,
+    objects: Vec<ObjectView>,
     found: Vec<Found>,
     wanted: Compiled,
     /// What stands in the way of the wanted state, for people.
@@ -57,12 +56,12 @@ impl Reconciler {
             kernel,
             node,
             finder,
-            applied,
+            applied: Applied::new(applied),
             retiring,
             inherited,
             reading: Arc::new(Reading::empty()),
-            resolved: BTreeMap::new(),
-            translation: Translation::default(),
+            desired: Arc::default(),
+            objects: Vec::new(),
             found: Vec::new(),
             wanted: Compiled::default(),
             trouble: Vec::new(),
@@ -70,31 +69,28 @@ impl Reconciler {
         })
     }
 
-    /// Returns the wanted state by names.
-    #[must_use]
-    pub fn desired(&self) -> &Desired {
-        &self.translation.desired
-    }
-
     /// Takes a new reading of the configuration, or new DNS answers, and applies what follows.
     pub fn take(&mut self, reading: Arc<Reading>, resolved: BTreeMap<String, Vec<IpAddr>>) {
         let started = Instant::now();
-        for problem in reading.problems.iter().filter(|problem| !self.reading.problems.contains(problem)) {
+        let known: BTreeSet<_> = self.reading.problems.iter().collect();
+        for problem in reading.problems.iter().filter(|problem| !known.contains(problem)) {
             publish::log(problem);
         }
         let mut resources = reading.resources.clone();
-        resources.resolved.clone_from(&resolved);
+        resources.resolved = resolved;
         self.reading = reading;
-        self.resolved = resolved;
-        self.translation = translate(&resources);
-        self.found = self.finder.find(&self.translation.desired.clients);
+        let translation = translate(&resources);
+        tracing::debug!(milliseconds = started.elapsed().as_secs_f64() * 1e3, "translated");
+        self.objects = publish::objects(&translation);
+        self.desired = Arc::new(translation.desired);
+        self.found = self.finder.find(&self.desired.clients);
         self.apply(started);
     }
 
     /// Looks again for the processes of ClientGroups, and applies what has changed.
     pub fn refresh_clients(&mut self) {
         let started = Instant::now();
-        let found = self.finder.find(&self.translation.desired.clients);
+        let found = self.finder.find(&self.desired.clients);
         if found != self.found {
             self.found = found;
             self.apply(started);
@@ -110,10 +106,13 @@ impl Reconciler {
 
     /// Removes what has not been wanted for a whole grace period.
     pub fn retire(&mut self) {
-        let wanted = self.in_force();
-        for op in self.retiring.tick(&self.applied, &wanted) {
+        for op in self.retiring.tick(self.applied.stale(), self.applied.current()) {
             match self.kernel.apply(&op) {
-                Ok(()) => self.applied.follow(&op),
+                Ok(()) => {
+                    if let Op::Retire(retired) = op {
+                        self.applied.retired(retired);
+                    }
+                }
                 Err(error) => tracing::warn!(%error, "cannot remove an entry that is not needed any more"),
             }
         }
@@ -135,10 +134,10 @@ impl Reconciler {
     }
 
     /// The wanted tables, over the inherited ones while they are kept.
-    fn in_force(&self) -> Tables {
+    fn in_force(&self) -> Arc<Tables> {
         match &self.inherited {
-            Some(inherited) => over(inherited, &self.wanted.tables),
-            None => self.wanted.tables.clone(),
+            Some(inherited) => Arc::new(over(inherited, &self.wanted.tables)),
+            None => Arc::clone(&self.wanted.tables),
         }
     }
 
@@ -150,7 +149,7 @@ impl Reconciler {
             }
         }
         self.trouble.clear();
-        let compiled = compile(&self.translation.desired, &clients, &self.node);
+        let compiled = compile(&self.desired, &clients, &self.node);
         if let Err(full) = compiled.tables.check_capacity() {
             tracing::error!(%full, "the new state is not applied; the last one stays in force");
             self.trouble.push(trouble(full.to_string()));
@@ -162,16 +161,16 @@ impl Reconciler {
             self.inherited = None;
         }
         let wanted = self.in_force();
-        self.retiring.keep(&wanted);
-        let ops = diff(&self.applied, &wanted);
-        for op in &ops {
-            if let Err(error) = self.kernel.apply(op) {
+        self.retiring.keep(self.applied.current(), &wanted);
+        let ops = self.applied.plan(&wanted);
+        match self.carry_out(&ops) {
+            Ok(()) => self.applied.done(wanted),
+            Err((done, error)) => {
                 // Every prefix of the operations is a good state, so what is done can stay.
                 tracing::error!(%error, "the new state is applied in part only; it is tried again");
                 self.trouble.push(trouble(error.to_string()));
-                break;
+                self.applied.partly(&ops[..done]);
             }
-            self.applied.follow(op);
         }
         let took = started.elapsed();
         if self.inherited.is_some() {
@@ -182,8 +181,9 @@ impl Reconciler {
                 message: "routes of the agent before this one stay in force until all files can be read".to_owned(),
             });
         }
+        release_memory();
         tracing::info!(
-            routes = self.translation.desired.routes.len(),
+            routes = self.desired.routes.len(),
             frontends = self.wanted.tables.frontends.len(),
             operations = ops.len(),
             milliseconds = took.as_secs_f64() * 1e3,
@@ -192,22 +192,27 @@ impl Reconciler {
         self.publish(Some(took));
     }
 
+    /// Carries out operations; at an error says how many were.
+    fn carry_out(&mut self, ops: &[Op]) -> Result<(), (usize, bpf::Error)> {
+        ops.iter().enumerate().try_for_each(|(i, op)| self.kernel.apply(op).map_err(|error| (i, error)))
+    }
+
     /// Publishes the state; `applied_in` says that it was applied just now.
     fn publish(&self, applied_in: Option<std::time::Duration>) {
         self.published.send_modify(|published| {
             let published = Arc::make_mut(published);
             published.problems = publish::notices(&self.reading);
             published.problems.extend(self.trouble.iter().cloned());
-            published.objects = publish::objects(&self.translation);
+            published.objects.clone_from(&self.objects);
             published.clients = publish::clients(&self.found);
             published.readings += 1;
             if let Some(took) = applied_in {
                 published.generation += 1;
                 published.applied_at = Some(SystemTime::now());
                 published.applied_in = took;
-                published.desired = Arc::new(self.translation.desired.clone());
-                published.tables = Arc::new(self.wanted.tables.clone());
-                published.names = Arc::new(self.wanted.names.clone());
+                published.desired = Arc::clone(&self.desired);
+                published.tables = Arc::clone(&self.wanted.tables);
+                published.names = Arc::clone(&self.wanted.names);
             }
         });
     }
@@ -219,6 +224,15 @@ pub fn coverage(kernel: &Kernel, self_test: String) -> Coverage {
     publish::coverage(kernel, self_test)
 }
 
+/// Gives back to the system what reading and compiling needed only for a while.
+fn release_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call has no preconditions; it only returns free pages of the allocator.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 fn trouble(message: String) -> Notice {
     Notice { severity: Severity::Error, object: String::new(), place: String::new(), message }
 }
@@ -228,7 +242,7 @@ fn over(lower: &Tables, upper: &Tables) -> Tables {
     let mut tables = lower.clone();
     tables.frontends.extend(&upper.frontends);
     // A frontend of the upper tables has only their scopes.
-    let replaced: std::collections::BTreeSet<_> = lower
+    let replaced: BTreeSet<_> = lower
         .frontends
         .iter()
         .filter(|(key, _)| upper.frontends.contains_key(key))
