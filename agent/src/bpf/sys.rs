@@ -60,8 +60,12 @@ pub(super) struct LinkInfo {
     /// Id of the cgroup; 0 once the cgroup is gone.
     pub(super) cgroup: u64,
     pub(super) attach_type: u32,
-    more: [u32; 32],
+    /// Room for what newer kernels say. Odd, so that the structure has no unnamed byte at its end: the
+    /// kernel refuses (E2BIG) what is not zero behind the part that it knows.
+    more: [u32; 33],
 }
+
+const _: () = assert!(size_of::<LinkInfo>() == 28 + 33 * 4, "a structure without padding");
 
 /// Asks what a link is.
 pub(super) fn link_info(link: impl AsFd) -> io::Result<LinkInfo> {
