@@ -60,9 +60,10 @@ pub(super) struct LinkInfo {
     /// Id of the cgroup; 0 once the cgroup is gone.
     pub(super) cgroup: u64,
     pub(super) attach_type: u32,
-    /// Room for what newer kernels say. Odd, so that the structure has no unnamed byte at its end: the
-    /// kernel refuses (E2BIG) what is not zero behind the part that it knows.
-    more: [u32; 33],
+    more: [u32; 32],
+    /// So that the structure has no unnamed byte at its end: the kernel refuses (E2BIG) what is not
+    /// zero behind the part that it knows.
+    tail: u32,
 }
 
 const _: () = assert!(size_of::<LinkInfo>() == 28 + 33 * 4, "a structure without padding");

@@ -212,7 +212,7 @@ impl Drop for HaProxy {
 
 fn settings(threads: usize) -> Result<String> {
     let mut text = format!(
-        "global\n  nbthread {threads}\n  maxconn 20000\n\
+        "global\n  nbthread {threads}\n  maxconn 4000\n\
          defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n"
     );
     for (kind, port) in KINDS {
