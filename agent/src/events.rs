@@ -1,6 +1,6 @@
 //! Reads the kernel's sampled events and logs them, at most one line a second for each subject.
 
-use crate::{bpf::EventRing, compile::tables::Names, view::Published};
+use crate::{bpf::EventRing, view::Published};
 use std::{
     collections::BTreeMap,
     io,
@@ -37,14 +37,15 @@ pub async fn log(ring: EventRing, published: watch::Receiver<Arc<Published>>) ->
             if let Ok(event) = Event::read_from_bytes(&item)
                 && limiter.admits((event.stats, event.kind, event.detail), Instant::now())
             {
-                tell(&event, &published.borrow().names);
+                tell(&event, &published.borrow());
             }
         }
         ready.clear_ready();
     }
 }
 
-fn tell(event: &Event, names: &Names) {
+fn tell(event: &Event, published: &Published) {
+    let names = &published.names;
     let (route, backend_ref) = match names.stats.get(&event.stats) {
         Some(name) => (name.route.to_string(), name.leg.clone().unwrap_or_default()),
         None => return, // Its route is gone since.
@@ -53,7 +54,7 @@ fn tell(event: &Event, names: &Names) {
         let reason = Reason::from_abi(u8::try_from(event.detail).unwrap_or(u8::MAX));
         tracing::warn!(route, backend_ref, reason = reason.label(), "rejected connections: {}", reason.text());
     } else if event.kind == EventKind::Ejected as u64 {
-        let backend = names.endpoints.get(&EndpointId(event.detail)).and_then(|id| names.backends.get(id));
+        let backend = published.tables.backend_of(EndpointId(event.detail)).and_then(|id| names.backends.get(&id));
         let backend = backend.map(ToString::to_string).unwrap_or_default();
         tracing::warn!(route, backend_ref, backend, "an endpoint is ejected for a while: connects to it fail");
     }

@@ -20,12 +20,12 @@ const BPF_LINK_UPDATE: libc::c_int = 29;
 pub(super) fn open_pin(path: &Path) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Attr {
-        pathname: u64,
+        pathname: *const libc::c_char,
         bpf_fd: u32,
         file_flags: u32,
     }
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let mut attr = Attr { pathname: path.as_ptr() as u64, bpf_fd: 0, file_flags: 0 };
+    let mut attr = Attr { pathname: path.as_ptr(), bpf_fd: 0, file_flags: 0 };
     let fd = call(BPF_OBJ_GET, &mut attr)?;
     // SAFETY: the kernel has just given this file descriptor to us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
@@ -49,24 +49,18 @@ pub(super) fn update_link(link: impl AsFd, program: impl AsFd) -> io::Result<()>
     call(BPF_LINK_UPDATE, &mut attr).map(|_| ())
 }
 
-/// What a cgroup link is (`struct bpf_link_info`).
+/// The beginning of what the kernel tells of a cgroup link (`struct bpf_link_info`). It fills no more
+/// than the length that it is given.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LinkInfo {
-    pub(super) kind: u32,
-    pub(super) id: u32,
+    kind: u32,
+    id: u32,
     pub(super) program: u32,
     padding: u32,
     /// Id of the cgroup; 0 once the cgroup is gone.
     pub(super) cgroup: u64,
-    pub(super) attach_type: u32,
-    more: [u32; 32],
-    /// So that the structure has no unnamed byte at its end: the kernel refuses (E2BIG) what is not
-    /// zero behind the part that it knows.
-    tail: u32,
 }
-
-const _: () = assert!(size_of::<LinkInfo>() == 28 + 33 * 4, "a structure without padding");
 
 /// Asks what a link is.
 pub(super) fn link_info(link: impl AsFd) -> io::Result<LinkInfo> {
@@ -74,19 +68,20 @@ pub(super) fn link_info(link: impl AsFd) -> io::Result<LinkInfo> {
     struct Attr {
         bpf_fd: u32,
         info_len: u32,
-        info: u64,
+        info: *mut LinkInfo,
     }
     let mut info = LinkInfo::default();
     let mut attr = Attr {
         bpf_fd: link.as_fd().as_raw_fd().cast_unsigned(),
         info_len: size_of::<LinkInfo>() as u32,
-        info: (&raw mut info) as u64,
+        info: &raw mut info,
     };
     call(BPF_OBJ_GET_INFO_BY_FD, &mut attr)?;
     Ok(info)
 }
 
 fn call<T>(command: libc::c_int, attr: &mut T) -> io::Result<libc::c_int> {
+    const { assert!(size_of::<*const u8>() == 8, "bpf(2) takes pointers as 64-bit words") };
     // SAFETY: `attr` has the layout of the command's part of `union bpf_attr`, its pointers outlive
     // the call, and the kernel reads and writes no more than the size that it is given.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attr), size_of::<T>()) };

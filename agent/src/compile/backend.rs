@@ -41,8 +41,7 @@ impl Compiler<'_> {
             return Ok(backend);
         }
         for (slot, endpoint) in (0..).zip(&endpoints) {
-            self.out.tables.endpoints.insert(SlotKey::new(backend, slot), *endpoint);
-            self.out.names.endpoints.insert(endpoint.id, state);
+            self.out.endpoints.push((SlotKey::new(backend, slot), *endpoint));
         }
         if ring > 0 {
             let ids: Vec<_> = endpoints.iter().map(|endpoint| endpoint.id).collect();

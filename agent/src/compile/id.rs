@@ -3,6 +3,7 @@
 
 use crate::ir::{BackendKey, BackendKind, RouteKey};
 use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
 use weir_common::{
     abi::{
         ids::{BackendId, BackendStateId, EndpointId, FrontendId, NamespaceId, SequenceId, SplitId, StatsId},
@@ -12,18 +13,17 @@ use weir_common::{
 };
 use zerocopy::IntoBytes;
 
-/// Collects fields, each with its length before it, so that no two different lists of fields look
-/// alike.
-struct Encoder(Vec<u8>);
+/// Hashes fields, each with its length before it, so that no two different lists of fields look alike.
+struct Encoder(SipHasher13);
 
 impl Encoder {
     fn new(kind: &str) -> Self {
-        Self(Vec::with_capacity(128)).field(kind.as_bytes())
+        Self(SipHasher13::new()).field(kind.as_bytes())
     }
 
     fn field(mut self, bytes: &[u8]) -> Self {
-        self.0.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.0.extend_from_slice(bytes);
+        self.0.write(&(bytes.len() as u64).to_le_bytes());
+        self.0.write(bytes);
         self
     }
 
@@ -37,7 +37,7 @@ impl Encoder {
 
     /// Returns the hash, never 0: that means "none" in tables.
     fn finish(self) -> u64 {
-        SipHasher13::new().hash(&self.0).max(1)
+        self.0.finish().max(1)
     }
 }
 

@@ -18,7 +18,7 @@ use tables::{Names, Tables};
 use weir_common::{
     abi::{
         maps::{MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_SCOPED, MAX_SPLITS},
-        tables::{ClientKey, FrontendKey, FrontendValue, Policy, ScopedKey, Target},
+        tables::{ClientKey, Endpoint, FrontendKey, FrontendValue, Policy, ScopedKey, SlotKey, Target},
     },
     addr::Family,
 };
@@ -40,6 +40,8 @@ pub struct Compiled {
 struct Draft {
     tables: Tables,
     names: Names,
+    /// Collected here and sorted once: by far the largest table, and its keys come in no order.
+    endpoints: Vec<(SlotKey, Endpoint)>,
 }
 
 /// Compiles the wanted state of the node called `node`.
@@ -54,6 +56,7 @@ pub fn compile(desired: &Desired, clients: &FoundClients, node: &str) -> Compile
         compiler.out.names.namespaces.insert(id, namespace.clone());
         compiler.out.tables.clients.insert(key, id);
     }
+    compiler.out.tables.endpoints = compiler.out.endpoints.into_iter().collect();
     Compiled { tables: Arc::new(compiler.out.tables), names: Arc::new(compiler.out.names) }
 }
 

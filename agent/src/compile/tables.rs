@@ -33,8 +33,6 @@ pub struct Names {
     pub stats: BTreeMap<StatsId, StatsName>,
     /// Backends, per address family.
     pub backends: BTreeMap<BackendStateId, BackendKey>,
-    /// Endpoints: their backend. Address and port are in `Tables::endpoints`.
-    pub endpoints: BTreeMap<EndpointId, BackendStateId>,
     /// Namespaces of clients.
     pub namespaces: BTreeMap<NamespaceId, String>,
 }
@@ -46,4 +44,17 @@ pub struct StatsName {
     pub route: RouteKey,
     /// The leg's label; `None` for the route itself (rejected before a leg was chosen).
     pub leg: Option<String>,
+}
+
+impl Tables {
+    /// Returns every endpoint with its backend.
+    pub fn endpoints_of_backends(&self) -> impl Iterator<Item = (&Endpoint, BackendStateId)> {
+        self.endpoints.iter().filter_map(|(key, endpoint)| Some((endpoint, self.backends.get(&key.backend)?.state)))
+    }
+
+    /// Returns the backend of an endpoint. Looks at all of them: for rare events.
+    #[must_use]
+    pub fn backend_of(&self, id: EndpointId) -> Option<BackendStateId> {
+        self.endpoints_of_backends().find(|(endpoint, _)| endpoint.id == id).map(|(_, backend)| backend)
+    }
 }

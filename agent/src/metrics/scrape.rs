@@ -161,10 +161,10 @@ impl Scrape {
         for (key, backend) in desired {
             sums.insert(key, Sum { endpoints: backend.endpoints.len() as u64, ..Sum::default() });
         }
-        for (endpoint, backend) in &self.published.names.endpoints {
-            let key = self.published.names.backends.get(backend);
+        for (endpoint, backend) in self.published.tables.endpoints_of_backends() {
+            let key = self.published.names.backends.get(&backend);
             let Some(sum) = key.and_then(|key| sums.get_mut(key)) else { continue };
-            let Some(state) = self.snapshot.endpoints.get(endpoint) else { continue };
+            let Some(state) = self.snapshot.endpoints.get(&endpoint.id) else { continue };
             sum.ejected += u64::from(is_ejected(state, self.snapshot.at_ns));
             sum.open += state.open;
         }

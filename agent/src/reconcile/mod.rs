@@ -10,14 +10,15 @@ use crate::{
     ir::Desired,
     plan::{Applied, Op, Retiring},
     provider::file::Reading,
-    translate::translate,
-    view::{Coverage, Notice, ObjectView, Published, Severity},
+    resources::Resources,
+    translate::{Translation, translate},
+    view::{Coverage, Notice, Published, Severity},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 use tokio::sync::watch;
 
@@ -33,7 +34,6 @@ pub struct Reconciler {
     inherited: Option<Tables>,
     reading: Arc<Reading>,
     desired: Arc<Desired>,
-    objects: Vec<ObjectView>,
     found: Vec<Found>,
     wanted: Compiled,
     /// What stands in the way of the wanted state, for people.
@@ -61,7 +61,6 @@ impl Reconciler {
             inherited,
             reading: Arc::new(Reading::empty()),
             desired: Arc::default(),
-            objects: Vec::new(),
             found: Vec::new(),
             wanted: Compiled::default(),
             trouble: Vec::new(),
@@ -76,15 +75,18 @@ impl Reconciler {
         for problem in reading.problems.iter().filter(|problem| !known.contains(problem)) {
             publish::log(problem);
         }
-        let mut resources = reading.resources.clone();
-        resources.resolved = resolved;
         self.reading = reading;
-        let translation = translate(&resources);
+        // Where no Backend has a host name, the reading can be used as it is.
+        let mut translation = if self.reading.resources.resolved == resolved {
+            translate(&self.reading.resources)
+        } else {
+            translate(&Resources { resolved, ..self.reading.resources.clone() })
+        };
         tracing::debug!(milliseconds = started.elapsed().as_secs_f64() * 1e3, "translated");
-        self.objects = publish::objects(&translation);
-        self.desired = Arc::new(translation.desired);
+        self.desired = Arc::new(std::mem::take(&mut translation.desired));
         self.found = self.finder.find(&self.desired.clients);
-        self.apply(started);
+        // The conditions can wait until the kernel has the new state.
+        self.apply(started, Some(&translation));
     }
 
     /// Looks again for the processes of ClientGroups, and applies what has changed.
@@ -93,14 +95,14 @@ impl Reconciler {
         let found = self.finder.find(&self.desired.clients);
         if found != self.found {
             self.found = found;
-            self.apply(started);
+            self.apply(started, None);
         }
     }
 
     /// Tries again what could not be applied, if anything.
     pub fn retry(&mut self) {
         if !self.trouble.is_empty() {
-            self.apply(Instant::now());
+            self.apply(Instant::now(), None);
         }
     }
 
@@ -141,7 +143,7 @@ impl Reconciler {
         }
     }
 
-    fn apply(&mut self, started: Instant) {
+    fn apply(&mut self, started: Instant, translation: Option<&Translation>) {
         let mut clients = FoundClients::new();
         for found in &self.found {
             for key in &found.keys {
@@ -153,7 +155,7 @@ impl Reconciler {
         if let Err(full) = compiled.tables.check_capacity() {
             tracing::error!(%full, "the new state is not applied; the last one stays in force");
             self.trouble.push(trouble(full.to_string()));
-            self.publish(None);
+            self.publish(None, translation);
             return;
         }
         self.wanted = compiled;
@@ -189,7 +191,7 @@ impl Reconciler {
             milliseconds = took.as_secs_f64() * 1e3,
             "applied"
         );
-        self.publish(Some(took));
+        self.publish(Some(took), translation);
     }
 
     /// Carries out operations; at an error says how many were.
@@ -198,12 +200,14 @@ impl Reconciler {
     }
 
     /// Publishes the state; `applied_in` says that it was applied just now.
-    fn publish(&self, applied_in: Option<std::time::Duration>) {
+    fn publish(&self, applied_in: Option<Duration>, translation: Option<&Translation>) {
         self.published.send_modify(|published| {
             let published = Arc::make_mut(published);
             published.problems = publish::notices(&self.reading);
             published.problems.extend(self.trouble.iter().cloned());
-            published.objects.clone_from(&self.objects);
+            if let Some(translation) = translation {
+                published.objects = publish::objects(translation);
+            }
             published.clients = publish::clients(&self.found);
             published.readings += 1;
             if let Some(took) = applied_in {

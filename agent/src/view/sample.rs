@@ -167,9 +167,6 @@ fn names() -> Names {
     for (id, key) in [(11, service("web-v1")), (12, service("web-v2")), (13, static_backend())] {
         names.backends.insert(BackendStateId(id), key);
     }
-    for (endpoint, backend) in [(11, 11), (12, 11), (21, 12)] {
-        names.endpoints.insert(EndpointId(endpoint), BackendStateId(backend));
-    }
     names.namespaces.insert(NamespaceId(70), "batch".to_owned());
     names
 }

@@ -23,7 +23,7 @@ use std::{
 use tokio::sync::watch;
 
 /// A change is read when nothing more has happened for this long.
-const SETTLE: Duration = Duration::from_millis(50);
+const SETTLE: Duration = Duration::from_millis(25);
 /// A folder that never comes to rest is read this often all the same.
 const NEVER_AT_REST: Duration = Duration::from_millis(250);
 /// How often to look without being told of a change.
