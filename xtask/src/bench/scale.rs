@@ -58,16 +58,13 @@ pub(super) fn run(plan: &Plan) -> Result<Vec<Table>> {
     let memory = resident(agent.pid().context("the agent has ended")?)?;
     let maps = kernel::map_memory(pins.path())?;
 
-    let mut followed = Vec::new();
-    for round in 0..plan.rounds {
-        interrupt::check()?;
-        let (weights, server) = if round % 2 == 0 { ([0, 1], "b") } else { ([1, 0], "a") };
-        followed.push(follow(&client, &config, weights, server)?);
-    }
-    let small = memory_of_changes(&agent)?;
+    let followed = follow_often(plan, &client, &config)?;
+    let after = resident(agent.pid().context("the agent has ended")?)?.now;
     let start = Instant::now();
     agent.restart()?;
     let restarted = start.elapsed();
+
+    let alone = follow_alone(plan, &net)?;
 
     let mut table = Table::new(&format!("{ROUTES} routes with {ENDPOINTS} endpoints each"), &["what", "figure"]);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
@@ -78,13 +75,34 @@ pub(super) fn run(plan: &Plan) -> Result<Vec<Table>> {
         "one changed weight, from the write to the first connection that follows, ms",
         vec![Cell::Figure(Sample::of(&followed), 1)],
     );
+    table.row("the same where that is the only route, ms", vec![Cell::Figure(Sample::of(&alone), 1)]);
     table.row("agent memory when loaded, MiB", vec![Cell::Number(mib(memory.now), 0)]);
     table.row("its peak while loading, MiB", vec![Cell::Number(mib(memory.peak), 0)]);
-    table.row("agent memory after the changes, MiB", vec![Cell::Number(mib(small), 0)]);
+    table.row("agent memory after the changes, MiB", vec![Cell::Number(mib(after), 0)]);
     table.row("map memory, MiB", vec![Cell::Number(mib(maps), 0)]);
     table.row("YAML read, MiB", vec![Cell::Number(mib(yaml as u64), 1)]);
-    table.note("The agent waits 100 ms after a write for more of them; that is part of the time to follow.");
+    table.note("The agent waits a moment after a write for more of them; that is part of the time to follow.");
     Ok(vec![table])
+}
+
+/// Follows changes of an agent that has one route only.
+fn follow_alone(plan: &Plan, net: &Topology) -> Result<Vec<f64>> {
+    let cgroup = Cgroup::new("alone")?;
+    let pins = PinDir::new()?;
+    let config = ConfigDir::new()?;
+    config.write(OWN, own([1, 0]))?;
+    let _agent = Launch::new_in(&plan.binaries, &config, &cgroup, &pins)?.start()?;
+    follow_often(plan, &Client::new_in(&plan.binaries, net.client(0), &cgroup), &config)
+}
+
+fn follow_often(plan: &Plan, client: &Client<'_>, config: &ConfigDir) -> Result<Vec<f64>> {
+    let mut followed = Vec::new();
+    for round in 0..plan.rounds {
+        interrupt::check()?;
+        let (weights, server) = if round % 2 == 0 { ([0, 1], "b") } else { ([1, 0], "a") };
+        followed.push(follow(client, config, weights, server)?);
+    }
+    Ok(followed)
 }
 
 /// Changes the weights and returns the time until the first connection that follows, milliseconds.
@@ -140,8 +158,4 @@ fn resident(pid: u32) -> Result<Resident> {
         Ok(kib.trim().parse::<u64>()? * 1_024)
     };
     Ok(Resident { now: field("VmRSS:")?, peak: field("VmHWM:")? })
-}
-
-fn memory_of_changes(agent: &weir_tests::agent::Agent) -> Result<u64> {
-    Ok(resident(agent.pid().context("the agent has ended")?)?.now)
 }
