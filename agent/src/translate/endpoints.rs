@@ -7,9 +7,8 @@ use super::{
 use crate::{
     api::{self, SERVICE_NAME},
     ir::{Backend, BackendKey, BackendKind, Endpoint},
-    resources::{ObjectKey, Resources},
+    resources::{EndpointSlice, ObjectKey, Resources, SliceEndpoint},
 };
-use k8s_openapi::api::discovery::v1::{Endpoint as SliceEndpoint, EndpointConditions, EndpointSlice};
 use std::{collections::BTreeMap, net::IpAddr};
 use weir_common::{
     abi::tables::EndpointReadiness,
@@ -25,16 +24,15 @@ impl<'a> Slices<'a> {
     pub(super) fn new(resources: &'a Resources, notes: &mut Notes) -> Self {
         let mut by_service: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (key, slice) in &resources.endpoint_slices {
-            let label = slice.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME));
-            let Some(service) = label else {
+            let Some(service) = &slice.service else {
                 notes.add("EndpointSlice", key, format!("belongs to no Service: add the label {SERVICE_NAME}"));
                 continue;
             };
-            if slice.address_type == "FQDN" {
+            if slice.family.is_none() {
                 notes.add("EndpointSlice", key, "addressType FQDN is ignored: use a Backend (weir.dev) for host names");
                 continue;
             }
-            by_service.entry((key.namespace.as_str(), service.as_str())).or_default().push((key, slice.as_ref()));
+            by_service.entry((key.namespace.as_str(), &**service)).or_default().push((key, slice.as_ref()));
         }
         Self(by_service)
     }
@@ -69,14 +67,14 @@ fn of_service(resources: &Resources, slices: &Slices<'_>, key: &BackendKey, note
         };
         has_port = true;
         for endpoint in &slice.endpoints {
-            let Some(readiness) = readiness(endpoint.conditions.as_ref(), publish_all) else {
+            let Some(readiness) = readiness(endpoint, publish_all) else {
                 continue;
             };
-            match address(slice, endpoint) {
-                Ok(address) => found.add(address, target, readiness),
-                Err(note) => notes.add("EndpointSlice", slice_key, note),
+            match &endpoint.address {
+                Ok(address) => found.add(*address, target, readiness),
+                Err(note) => notes.add("EndpointSlice", slice_key, note.to_string()),
             }
-            if endpoint.addresses.len() > 1 {
+            if endpoint.has_more {
                 // Kubernetes gives no meaning to the others, and kube-proxy does not look at them.
                 notes.add("EndpointSlice", slice_key, "only the first address of each endpoint is used");
             }
@@ -98,11 +96,8 @@ fn why_empty(slices: &[(&ObjectKey, &EndpointSlice)], port: u16, port_name: &str
     if has_port {
         return format!("port {port} has no endpoint that is ready or serving: its share is refused");
     }
-    let names: Vec<String> = slices
-        .iter()
-        .flat_map(|(_, slice)| slice.ports.iter().flatten())
-        .map(|port| format!("\"{}\"", port.name.as_deref().unwrap_or_default()))
-        .collect();
+    let names: Vec<String> =
+        slices.iter().flat_map(|(_, slice)| &slice.ports).map(|port| format!("\"{}\"", port.name)).collect();
     format!(
         "port {port} has no endpoints: its name is \"{port_name}\", its EndpointSlices have TCP ports for {}; the names \
          must be equal",
@@ -112,43 +107,17 @@ fn why_empty(slices: &[(&ObjectKey, &EndpointSlice)], port: u16, port_name: &str
 
 /// Finds where a Service's port leads in one slice: by name, because target ports may differ by slice.
 fn target_port(slice: &EndpointSlice, port_name: &str) -> Option<u16> {
-    let port = slice.ports.iter().flatten().find(|port| {
-        port.name.as_deref().unwrap_or_default() == port_name
-            && matches!(port.protocol.as_deref(), None | Some("" | "TCP"))
-    })?;
-    u16::try_from(port.port?).ok().filter(|number| *number != 0)
+    slice.ports.iter().find(|port| *port.name == *port_name)?.port
 }
 
 /// Says in which part of its life an endpoint is; `None` if it must not be used.
-fn readiness(conditions: Option<&EndpointConditions>, publish_all: bool) -> Option<EndpointReadiness> {
-    let (ready, serving, terminating) = conditions
-        .map_or((None, None, None), |conditions| (conditions.ready, conditions.serving, conditions.terminating));
-    // Kubernetes: unknown means ready; serving defaults to ready; terminating defaults to false.
-    let ready = ready.unwrap_or(true);
-    let serving = serving.unwrap_or(ready);
-    if ready || publish_all {
+fn readiness(endpoint: &SliceEndpoint, publish_all: bool) -> Option<EndpointReadiness> {
+    if endpoint.ready || publish_all {
         Some(EndpointReadiness::Ready)
-    } else if serving && terminating == Some(true) {
+    } else if endpoint.serving_terminating {
         Some(EndpointReadiness::ServingTerminating)
     } else {
         None
-    }
-}
-
-fn address(slice: &EndpointSlice, endpoint: &SliceEndpoint) -> Result<Address, String> {
-    let Some(text) = endpoint.addresses.first() else {
-        return Err("an endpoint without addresses is ignored".to_owned());
-    };
-    match text.parse::<IpAddr>() {
-        Ok(ip) if !ip.is_unspecified() && !ip.is_multicast() => {
-            let address = Address::from(ip);
-            if address.family().name() == slice.address_type {
-                return Ok(address);
-            }
-            Err(format!("{text} is ignored: it is not an {} address", slice.address_type))
-        }
-        Ok(_) => Err(format!("{text} is ignored: it is not an address that one can connect to")),
-        Err(_) => Err(format!("\"{text}\" is ignored: it is not an address")),
     }
 }
 
@@ -219,29 +188,18 @@ pub(super) fn missing_family(backend: &Backend, family: Family) -> bool {
 mod tests {
     use super::*;
 
-    fn conditions(ready: Option<bool>, serving: Option<bool>, terminating: Option<bool>) -> Option<EndpointReadiness> {
-        readiness(Some(&EndpointConditions { ready, serving, terminating }), false)
-    }
-
-    #[test]
-    fn unknown_readiness_is_ready() {
-        assert_eq!(readiness(None, false), Some(EndpointReadiness::Ready));
-        assert_eq!(conditions(None, None, None), Some(EndpointReadiness::Ready));
-    }
-
-    #[test]
-    fn serving_counts_only_while_terminating() {
-        assert_eq!(conditions(Some(false), Some(true), Some(true)), Some(EndpointReadiness::ServingTerminating));
-        assert_eq!(conditions(Some(false), Some(true), Some(false)), None);
-        assert_eq!(conditions(Some(false), Some(true), None), None);
-        assert_eq!(conditions(Some(false), Some(false), Some(true)), None);
-        assert_eq!(conditions(Some(false), None, Some(true)), None);
-    }
-
     #[test]
     fn publish_not_ready_addresses_makes_all_ready() {
-        let not_ready = EndpointConditions { ready: Some(false), serving: Some(false), terminating: None };
-        assert_eq!(readiness(Some(&not_ready), true), Some(EndpointReadiness::Ready));
+        let endpoint = |ready, serving_terminating| SliceEndpoint {
+            address: Ok(Address::from_v4_octets([10, 0, 0, 1])),
+            has_more: false,
+            ready,
+            serving_terminating,
+        };
+        assert_eq!(readiness(&endpoint(false, false), true), Some(EndpointReadiness::Ready));
+        assert_eq!(readiness(&endpoint(false, false), false), None);
+        assert_eq!(readiness(&endpoint(false, true), false), Some(EndpointReadiness::ServingTerminating));
+        assert_eq!(readiness(&endpoint(true, true), false), Some(EndpointReadiness::Ready));
     }
 
     #[test]

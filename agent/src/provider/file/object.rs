@@ -7,11 +7,11 @@ use super::{
 };
 use crate::{
     api::{Backend, ClientGroup, ReferenceGrant, TCPRoute, check::Check},
-    resources::{ObjectKey, Resources},
+    resources::{EndpointSlice, ObjectKey, Resources},
 };
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
-    discovery::v1::EndpointSlice,
+    discovery::v1,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -173,13 +173,17 @@ fn read_kind(kind: Kind, warning: Option<String>, value: &Value, at: &str, conte
         contents.find(Some(&identity), &join(at, "apiVersion"), Severity::Warning, message);
     }
     let object = match kind {
-        Kind::Service => typed(&identity, value, at, contents, Object::Service),
-        Kind::EndpointSlice => typed(&identity, value, at, contents, Object::EndpointSlice),
-        Kind::Namespace => typed(&identity, value, at, contents, Object::Namespace),
-        Kind::TcpRoute => typed(&identity, value, at, contents, Object::TcpRoute),
-        Kind::ReferenceGrant => typed(&identity, value, at, contents, Object::ReferenceGrant),
-        Kind::Backend => typed(&identity, value, at, contents, Object::Backend),
-        Kind::ClientGroup => typed(&identity, value, at, contents, Object::ClientGroup),
+        Kind::Service => typed(&identity, value, at, contents, |object| Object::Service(Arc::new(object))),
+        Kind::EndpointSlice => typed(&identity, value, at, contents, |slice: v1::EndpointSlice| {
+            Object::EndpointSlice(Arc::new(slice.into()))
+        }),
+        Kind::Namespace => typed(&identity, value, at, contents, |object| Object::Namespace(Arc::new(object))),
+        Kind::TcpRoute => typed(&identity, value, at, contents, |object| Object::TcpRoute(Arc::new(object))),
+        Kind::ReferenceGrant => {
+            typed(&identity, value, at, contents, |object| Object::ReferenceGrant(Arc::new(object)))
+        }
+        Kind::Backend => typed(&identity, value, at, contents, |object| Object::Backend(Arc::new(object))),
+        Kind::ClientGroup => typed(&identity, value, at, contents, |object| Object::ClientGroup(Arc::new(object))),
     };
     match object {
         Some(object) => contents.objects.push((identity, object)),
@@ -192,7 +196,7 @@ fn typed<T: DeserializeOwned + Check>(
     value: &Value,
     at: &str,
     contents: &mut Contents,
-    wrap: impl FnOnce(Arc<T>) -> Object,
+    wrap: impl FnOnce(T) -> Object,
 ) -> Option<Object> {
     let (result, unknown) = tree::read::<T>(value);
     for field in unknown {
@@ -216,7 +220,7 @@ fn typed<T: DeserializeOwned + Check>(
     for mistake in names.into_iter().chain(values) {
         contents.find(Some(identity), &join(at, &mistake.path), Severity::Error, mistake.message);
     }
-    result.ok().filter(|_| valid).map(|object| wrap(Arc::new(object)))
+    result.ok().filter(|_| valid).map(wrap)
 }
 
 fn join(at: &str, path: &str) -> String {

@@ -1,10 +1,11 @@
 //! The input of `translate`: objects as they were written, from files or from a cluster.
 
+mod slice;
+
+pub use slice::{EndpointSlice, SliceEndpoint, SlicePort};
+
 use crate::api::{self, Backend, ClientGroup, ReferenceGrant, TCPRoute};
-use k8s_openapi::api::{
-    core::v1::{Namespace, Service},
-    discovery::v1::EndpointSlice,
-};
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
