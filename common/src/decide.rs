@@ -4,7 +4,7 @@ use crate::{
     abi::{
         ids::{BackendStateId, StatsId},
         settings::OnAgentLoss,
-        tables::{Endpoint, FrontendKey, LegKind, ScopedKey, TargetKind},
+        tables::{Endpoint, EndpointState, FrontendKey, LegKind, ScopedKey, TargetKind},
     },
     endpoint::choose::choose,
     env::Env,
@@ -45,6 +45,8 @@ pub struct Forward<'a> {
     pub n_endpoints: u32,
     /// The endpoint.
     pub endpoint: &'a Endpoint,
+    /// What is known of it.
+    pub state: Option<&'a EndpointState>,
 }
 
 /// Why a connection is refused, and where that is counted.
@@ -102,9 +104,13 @@ pub fn decide<'a, E: Env>(env: &'a E, key: &FrontendKey) -> Verdict<'a> {
         return reject(Reason::NoEndpoints);
     }
     match choose(env, value.policy(), id, backend) {
-        Some(endpoint) => {
-            Verdict::Forward(Forward { leg: leg.stats, backend: backend.state, n_endpoints: backend.count, endpoint })
-        }
+        Some(chosen) => Verdict::Forward(Forward {
+            leg: leg.stats,
+            backend: backend.state,
+            n_endpoints: backend.count,
+            endpoint: chosen.endpoint,
+            state: chosen.state,
+        }),
         None => reject(Reason::TableMiss),
     }
 }

@@ -33,7 +33,7 @@ pub trait Env {
     /// Looks up an endpoint by its place in a list.
     fn endpoint(&self, key: &SlotKey) -> Option<&Endpoint>;
     /// Looks up what is known of an endpoint.
-    fn endpoint_state(&self, id: EndpointId) -> Option<EndpointState>;
+    fn endpoint_state(&self, id: EndpointId) -> Option<&EndpointState>;
     /// Looks up a bucket of a consistent-hash ring.
     fn ring(&self, key: &SlotKey) -> Option<&RingValue>;
     /// Returns a hash of the client's identity, for [`crate::abi::tables::Policy::ClientHash`].

@@ -2,37 +2,25 @@
 
 #![expect(clippy::needless_borrows_for_generic_args, reason = "by value, an empty row would be copied to the stack")]
 
-use crate::maps::{COUNTERS, EVENTS, HISTOGRAMS, REJECTS, STATS};
+use crate::maps::{COUNTERS, EVENTS, REJECTS, STATS};
 use aya_ebpf::{
     bindings::{BPF_ANY, BPF_NOEXIST},
     helpers::bpf_ktime_get_ns,
 };
 use weir_common::abi::{
     ids::StatsId,
-    socket::Transferred,
-    stats::{Counter, Event, EventKind, Histogram, HistogramKey, LegStats, Measure, RejectKey},
+    stats::{Counter, Event, EventKind, LegRecord, RejectKey},
 };
 
-static NO_STATS: LegStats = LegStats {
-    forwarded: 0,
-    attempted: 0,
-    opened: 0,
-    closed: 0,
-    failed: [0; 4],
-    transferred: Transferred { sent: 0, received: 0, retransmissions: 0 },
-    connect_ns: 0,
-    lifetime_ns: 0,
-    rtt_ns: 0,
-};
-static NO_TIMES: Histogram = Histogram::EMPTY;
+static NOTHING: LegRecord = LegRecord::EMPTY;
 
 /// Finds the counters of a leg, on this CPU; the first connection of a leg makes them.
 #[inline(always)]
-pub(crate) fn leg(stats: StatsId) -> Option<*mut LegStats> {
+pub(crate) fn leg(stats: StatsId) -> Option<*mut LegRecord> {
     if let Some(found) = STATS.get_ptr_mut(stats) {
         return Some(found);
     }
-    let _ = STATS.insert(stats, &NO_STATS, BPF_NOEXIST.into());
+    let _ = STATS.insert(stats, &NOTHING, BPF_NOEXIST.into());
     STATS.get_ptr_mut(stats)
 }
 
@@ -44,24 +32,6 @@ pub(crate) fn reject(key: RejectKey) {
         unsafe { *count += 1 };
     } else {
         let _ = REJECTS.insert(key, 1, BPF_ANY.into());
-    }
-}
-
-/// Adds a time to a histogram of a leg.
-#[inline(always)]
-pub(crate) fn time(stats: StatsId, measure: Measure, ns: u64) {
-    let key = HistogramKey::new(stats, measure);
-    let histogram = match HISTOGRAMS.get_ptr_mut(key) {
-        Some(histogram) => histogram,
-        None => {
-            let _ = HISTOGRAMS.insert(key, &NO_TIMES, BPF_NOEXIST.into());
-            let Some(histogram) = HISTOGRAMS.get_ptr_mut(key) else { return };
-            histogram
-        }
-    };
-    // SAFETY: a live per-CPU value; only this CPU writes it.
-    if let Some(bucket) = unsafe { (*histogram).buckets.get_mut(Histogram::bucket(ns)) } {
-        *bucket += 1;
     }
 }
 

@@ -115,8 +115,9 @@ impl Env for Kernel<'_> {
     }
 
     #[inline(always)]
-    fn endpoint_state(&self, id: EndpointId) -> Option<EndpointState> {
-        look_up!(ENDPOINT_STATES, id).copied()
+    fn endpoint_state(&self, id: EndpointId) -> Option<&EndpointState> {
+        // Other CPUs change this value meanwhile. A choice by a number that is a moment old is as good.
+        look_up!(ENDPOINT_STATES, id)
     }
 
     #[inline(always)]

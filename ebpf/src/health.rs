@@ -41,7 +41,8 @@ impl From<&SocketRecord> for Subject {
 /// to it from here, and that counts as its failure.
 #[inline(always)]
 pub(crate) fn chosen(forward: &Forward<'_>, now: u64) {
-    let Some(state) = ENDPOINT_STATES.get_ptr_mut(forward.endpoint.id) else { return };
+    let Some(state) = forward.state else { return };
+    let state = core::ptr::from_ref(state).cast_mut();
     // SAFETY: a live map value. Races of CPUs only blur when the first unsent choice was.
     let before = unsafe {
         if (*state).unsent == 0 {
@@ -64,6 +65,12 @@ pub(crate) fn chosen(forward: &Forward<'_>, now: u64) {
     }
 }
 
+/// Whether anything speaks against the endpoint that was chosen.
+#[inline(always)]
+pub(crate) fn is_suspect(forward: &Forward<'_>) -> bool {
+    forward.state.is_some_and(|state| state.failures != 0 || state.ejected_until_ns != 0)
+}
+
 /// A SYN left.
 #[inline(always)]
 pub(crate) fn syn_sent(record: &SocketRecord) {
@@ -78,6 +85,9 @@ pub(crate) fn syn_sent(record: &SocketRecord) {
 /// The handshake is through: the endpoint is well.
 #[inline(always)]
 pub(crate) fn opened(record: &SocketRecord) {
+    if record.suspect == 0 {
+        return;
+    }
     let Some(state) = ENDPOINT_STATES.get_ptr_mut(record.endpoint) else { return };
     // SAFETY: a live map value. The stores are skipped in the normal case, so that CPUs do not take
     // the cache line from each other.

@@ -11,7 +11,7 @@ use weir_common::abi::{
     maps::{EVENT_BYTES, MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_SCOPED, MAX_SPLITS},
     settings::{Heartbeat, Settings},
     socket::SocketRecord,
-    stats::{Counter, Histogram, HistogramKey, LegStats, RejectKey},
+    stats::{Counter, LegRecord, RejectKey},
     tables::{
         Backend, BackendState, ClientKey, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue, ScopedKey,
         SlotKey, Split, Target,
@@ -48,12 +48,9 @@ pub(crate) static SETTINGS: Array<Settings> = Array::with_max_entries(1, 0);
 #[map]
 pub(crate) static HEARTBEAT: Array<Heartbeat> = Array::with_max_entries(1, 0);
 #[map]
-pub(crate) static STATS: PerCpuHashMap<StatsId, LegStats> = PerCpuHashMap::with_max_entries(MAX_SPLITS, FLAGS);
+pub(crate) static STATS: PerCpuHashMap<StatsId, LegRecord> = PerCpuHashMap::with_max_entries(MAX_SPLITS, FLAGS);
 #[map]
 pub(crate) static REJECTS: PerCpuHashMap<RejectKey, u64> = PerCpuHashMap::with_max_entries(MAX_SPLITS, FLAGS);
-#[map]
-pub(crate) static HISTOGRAMS: PerCpuHashMap<HistogramKey, Histogram> =
-    PerCpuHashMap::with_max_entries(MAX_SPLITS, FLAGS);
 #[map]
 pub(crate) static COUNTERS: PerCpuArray<u64> = PerCpuArray::with_max_entries(Counter::COUNT, 0);
 #[map]

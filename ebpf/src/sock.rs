@@ -9,7 +9,7 @@ use core::ptr;
 use weir_common::{
     abi::{
         ids::StatsId,
-        socket::{SocketRecord, Stage, Transferred},
+        socket::{SocketRecord, Stage},
         stats::{Counter, EventKind, RejectKey},
         tables::{FrontendKey, TCP},
     },
@@ -164,12 +164,11 @@ fn redirect<P: Peer>(peer: &P, key: &FrontendKey, forward: &Forward<'_>) {
         endpoint: endpoint.id,
         started_ns: now,
         opened_ns: 0,
-        counted: Transferred { sent: 0, received: 0, retransmissions: 0 },
         frontend_port: key.port,
         endpoint_port: endpoint.port,
         n_endpoints: forward.n_endpoints,
         stage: Stage::Chosen as u8,
-        peer_closed: 0,
+        suspect: u8::from(health::is_suspect(forward)),
         reserved: [0; 6],
     };
     // SAFETY: the socket of this context. A socket that connects again keeps its old record, so the
@@ -183,7 +182,7 @@ fn redirect<P: Peer>(peer: &P, key: &FrontendKey, forward: &Forward<'_>) {
     }
     if let Some(stats) = count::leg(forward.leg) {
         // SAFETY: a live per-CPU value; only this CPU writes it.
-        unsafe { (*stats).forwarded += 1 };
+        unsafe { (*stats).stats.forwarded += 1 };
     }
     health::chosen(forward, now);
     peer.set_address(endpoint.address);

@@ -33,9 +33,7 @@ const AF_INET: u32 = 2;
 const TCP_FIN_WAIT2: u32 = 5;
 const TCP_TIME_WAIT: u32 = 6;
 const TCP_CLOSE: u32 = 7;
-const TCP_CLOSE_WAIT: u32 = 8;
 const TCP_LAST_ACK: u32 = 9;
-const TCP_CLOSING: u32 = 11;
 
 /// Bit of `sk_flags` that a received FIN sets (`enum sock_flags`, include/net/sock.h).
 const SOCK_DONE: u64 = 1 << 1;
@@ -62,10 +60,6 @@ fn on_syn(ctx: &SockOpsContext) {
     record.stage = Stage::Connecting as u8;
     // SAFETY: the context is valid while the program runs.
     unsafe { bpf_sock_ops_cb_flags_set(ctx.ops, BPF_SOCK_OPS_STATE_CB_FLAG as i32) };
-    if let Some(stats) = count::leg(record.leg_stats) {
-        // SAFETY: a live per-CPU value; only this CPU writes it.
-        unsafe { (*stats).attempted += 1 };
-    }
     health::syn_sent(record);
 }
 
@@ -79,32 +73,25 @@ fn on_established(ctx: &SockOpsContext) {
     record.stage = Stage::Open as u8;
     record.opened_ns = now;
     let latency = now.saturating_sub(record.started_ns);
-    if let Some(stats) = count::leg(record.leg_stats) {
+    if let Some(leg) = count::leg(record.leg_stats) {
         // SAFETY: a live per-CPU value; only this CPU writes it.
         unsafe {
-            (*stats).opened += 1;
-            (*stats).connect_ns += latency;
+            (*leg).stats.attempted += 1;
+            (*leg).stats.opened += 1;
+            (*leg).stats.connect_ns += latency;
+            (*leg).times[Measure::ConnectLatency as usize].count(latency);
         }
     }
-    count::time(record.leg_stats, Measure::ConnectLatency, latency);
     health::opened(record);
 }
 
 #[inline(always)]
 fn on_state(ctx: &SockOpsContext) {
     let (old, new) = (ctx.arg(0), ctx.arg(1));
-    match new {
-        TCP_CLOSE_WAIT | TCP_CLOSING | TCP_TIME_WAIT => {
-            if let Some(record) = record(ctx) {
-                record.peer_closed = 1;
-            }
-        }
-        TCP_CLOSE => {
-            if let Some(record) = record(ctx) {
-                on_close(ctx, record, old);
-            }
-        }
-        _ => {}
+    if new == TCP_CLOSE
+        && let Some(record) = record(ctx)
+    {
+        on_close(ctx, record, old);
     }
 }
 
@@ -114,9 +101,11 @@ fn on_close(ctx: &SockOpsContext, record: &mut SocketRecord, old: u32) {
     record.stage = Stage::Done as u8;
     if stage == Stage::Connecting as u8 {
         let failure = ConnectFailure::from_errno(socket_error(ctx));
-        if let Some(stats) = count::leg(record.leg_stats) {
+        if let Some(leg) = count::leg(record.leg_stats) {
             // SAFETY: a live per-CPU value; only this CPU writes it.
-            if let Some(count) = unsafe { (*stats).failed.get_mut(failure as usize) } {
+            let stats = unsafe { &mut (*leg).stats };
+            stats.attempted += 1;
+            if let Some(count) = stats.failed.get_mut(failure as usize) {
                 *count += 1;
             }
         }
@@ -128,34 +117,33 @@ fn on_close(ctx: &SockOpsContext, record: &mut SocketRecord, old: u32) {
         let lifetime = now_ns().saturating_sub(record.opened_ns);
         // SAFETY: the context is valid while the program runs. srtt_us is in eighths (tcp.h).
         let rtt = u64::from(unsafe { (*ctx.ops).srtt_us } >> 3) * 1_000;
-        let moved = transferred(ctx, record, old);
-        if let Some(stats) = count::leg(record.leg_stats) {
+        let moved = transferred(ctx, old);
+        if let Some(leg) = count::leg(record.leg_stats) {
             // SAFETY: a live per-CPU value; only this CPU writes it.
-            unsafe {
-                (*stats).closed += 1;
-                (*stats).lifetime_ns += lifetime;
-                (*stats).rtt_ns += rtt;
-                (*stats).transferred.sent += moved.sent;
-                (*stats).transferred.received += moved.received;
-                (*stats).transferred.retransmissions += moved.retransmissions;
-            }
+            let leg = unsafe { &mut *leg };
+            leg.stats.closed += 1;
+            leg.stats.lifetime_ns += lifetime;
+            leg.stats.rtt_ns += rtt;
+            leg.stats.transferred.sent += moved.sent;
+            leg.stats.transferred.received += moved.received;
+            leg.stats.transferred.retransmissions += moved.retransmissions;
+            leg.times[Measure::Lifetime as usize].count(lifetime);
+            leg.times[Measure::RoundTrip as usize].count(rtt);
         }
-        count::time(record.leg_stats, Measure::Lifetime, lifetime);
-        count::time(record.leg_stats, Measure::RoundTrip, rtt);
         health::closed(record);
     }
 }
 
 /// What the connection moved. TCP's own byte counts include one for SYN and FIN each.
 #[inline(always)]
-fn transferred(ctx: &SockOpsContext, record: &SocketRecord, old: u32) -> Transferred {
+fn transferred(ctx: &SockOpsContext, old: u32) -> Transferred {
     // SAFETY: the context is valid while the program runs.
     let (acked, received, again) =
         unsafe { ((*ctx.ops).bytes_acked, (*ctx.ops).bytes_received, (*ctx.ops).total_retrans) };
     let fin_acked = matches!(old, TCP_FIN_WAIT2 | TCP_TIME_WAIT | TCP_LAST_ACK);
     Transferred {
         sent: acked.saturating_sub(1 + u64::from(fin_acked)),
-        received: received.saturating_sub(u64::from(peer_closed(ctx, record))),
+        received: received.saturating_sub(u64::from(peer_closed(ctx))),
         retransmissions: u64::from(again),
     }
 }
@@ -166,12 +154,9 @@ fn socket_error(ctx: &SockOpsContext) -> u32 {
     SETTINGS.get(0).map_or(0, |settings| read_socket(ctx, settings.sock.err) as u32)
 }
 
-/// Whether the peer's FIN was received. In some orders of packets no state callback tells.
+/// Whether the peer's FIN was received. The states do not tell in every order of packets.
 #[inline(always)]
-fn peer_closed(ctx: &SockOpsContext, record: &SocketRecord) -> bool {
-    if record.peer_closed != 0 {
-        return true;
-    }
+fn peer_closed(ctx: &SockOpsContext) -> bool {
     SETTINGS.get(0).is_some_and(|settings| read_socket(ctx, settings.sock.flags) & SOCK_DONE != 0)
 }
 

@@ -9,7 +9,7 @@ use crate::plan::{Op, Retired};
 use aya::maps::MapError;
 use weir_common::abi::{
     ids::StatsId,
-    stats::{HistogramKey, Measure, RejectKey},
+    stats::RejectKey,
     tables::{BackendState, EndpointState},
 };
 use weir_common::reason::Reason;
@@ -51,10 +51,6 @@ pub(super) fn forget_counts(maps: &mut Maps, id: StatsId) -> Result<(), Error> {
     absent(maps.stats.remove(&Wire(id))).map_err(|error| failed("STATS", error))?;
     for reason in Reason::ALL {
         absent(maps.rejects.remove(&Wire(RejectKey::new(id, reason)))).map_err(|error| failed("REJECTS", error))?;
-    }
-    for measure in Measure::ALL {
-        absent(maps.histograms.remove(&Wire(HistogramKey::new(id, measure))))
-            .map_err(|error| failed("HISTOGRAMS", error))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use weir_common::abi::{
     ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
     settings::{Heartbeat, Settings},
-    stats::{Histogram, HistogramKey, LegStats, RejectKey},
+    stats::{LegRecord, RejectKey},
     tables::{
         Backend, BackendState, ClientKey, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue, ScopedKey,
         SlotKey, Split, Target,
@@ -34,9 +34,8 @@ pub(super) struct Maps {
     pub(super) clients: Table<ClientKey, NamespaceId>,
     pub(super) settings: Array<MapData, Wire<Settings>>,
     pub(super) heartbeat: HeartbeatMap,
-    pub(super) stats: Counts<StatsId, LegStats>,
+    pub(super) stats: Counts<StatsId, LegRecord>,
     pub(super) rejects: Counts<RejectKey, u64>,
-    pub(super) histograms: Counts<HistogramKey, Histogram>,
     pub(super) events: Option<RingBuf<MapData>>,
 }
 
@@ -58,7 +57,6 @@ impl Maps {
             heartbeat: typed(object, "HEARTBEAT")?,
             stats: typed(object, "STATS")?,
             rejects: typed(object, "REJECTS")?,
-            histograms: typed(object, "HISTOGRAMS")?,
             events: Some(typed(object, "EVENTS")?),
         })
     }

@@ -10,16 +10,15 @@ use aya::maps::{Map, MapData, PerCpuArray, PerCpuValues};
 use std::collections::BTreeMap;
 use weir_common::abi::{
     ids::{BackendStateId, EndpointId, StatsId},
-    stats::{Counter, Histogram, HistogramKey, LegStats, RejectKey},
+    stats::{Counter, Histogram, HistogramKey, LegRecord, LegStats, Measure, RejectKey},
     tables::{BackendState, EndpointState},
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// A second set of handles on the counters, for readers beside the one who applies.
 pub struct StatsReader {
-    stats: Counts<StatsId, LegStats>,
+    stats: Counts<StatsId, LegRecord>,
     rejects: Counts<RejectKey, u64>,
-    histograms: Counts<HistogramKey, Histogram>,
     counters: PerCpuArray<MapData, u64>,
     endpoint_states: Table<EndpointId, EndpointState>,
     backend_states: Table<BackendStateId, BackendState>,
@@ -31,7 +30,6 @@ impl StatsReader {
         Ok(Self {
             stats: pinned(pins, "STATS", Map::PerCpuHashMap)?,
             rejects: pinned(pins, "REJECTS", Map::PerCpuHashMap)?,
-            histograms: pinned(pins, "HISTOGRAMS", Map::PerCpuHashMap)?,
             counters: open_counters(pins)?,
             endpoint_states: pinned(pins, "ENDPOINT_STATES", Map::HashMap)?,
             backend_states: pinned(pins, "BACKEND_STATES", Map::HashMap)?,
@@ -49,11 +47,16 @@ impl StatsReader {
             let values = self.counters.get(&(counter as u32), 0).map_err(|error| failed("COUNTERS", error))?;
             counters.insert(counter, values.iter().sum());
         }
+        let records = summed(&self.stats, "STATS", add_records)?;
+        let histograms = records.iter().flat_map(|(id, record)| {
+            let times = Measure::ALL.into_iter().zip(record.times);
+            times.map(|(measure, times)| (HistogramKey::new(*id, measure), times))
+        });
         Ok(Snapshot {
             at_ns: now_ns(),
-            legs: summed(&self.stats, "STATS", add_legs)?,
+            legs: records.iter().map(|(id, record)| (*id, record.stats)).collect(),
             rejects: summed(&self.rejects, "REJECTS", |sum: &mut u64, one| *sum += one)?,
-            histograms: summed(&self.histograms, "HISTOGRAMS", add_histograms)?,
+            histograms: histograms.collect(),
             counters,
             endpoints: entries(&self.endpoint_states, "ENDPOINT_STATES")?,
             backends: entries(&self.backend_states, "BACKEND_STATES")?,
@@ -83,6 +86,13 @@ where
         sums.insert(key.0, sum);
     }
     Ok(sums)
+}
+
+fn add_records(sum: &mut LegRecord, one: &LegRecord) {
+    add_legs(&mut sum.stats, &one.stats);
+    for (sum, one) in sum.times.iter_mut().zip(&one.times) {
+        add_histograms(sum, one);
+    }
 }
 
 fn add_legs(sum: &mut LegStats, one: &LegStats) {

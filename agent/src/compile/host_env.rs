@@ -105,7 +105,7 @@ impl Env for HostEnv<'_> {
         self.tables.endpoints.get(key)
     }
 
-    fn endpoint_state(&self, _: EndpointId) -> Option<EndpointState> {
+    fn endpoint_state(&self, _: EndpointId) -> Option<&EndpointState> {
         None
     }
 

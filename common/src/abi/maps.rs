@@ -56,7 +56,7 @@ const fn spec(name: &'static str, kind: MapKind, key: usize, value: usize, capac
 }
 
 /// All maps.
-pub const MAPS: [MapSpec; 18] = [
+pub const MAPS: [MapSpec; 17] = [
     spec(
         "FRONTENDS",
         MapKind::Hash,
@@ -87,15 +87,8 @@ pub const MAPS: [MapSpec; 18] = [
     spec("CLIENTS", MapKind::Hash, size_of::<tables::ClientKey>(), size_of::<ids::NamespaceId>(), MAX_CLIENTS),
     spec("SETTINGS", MapKind::Array, 4, size_of::<settings::Settings>(), 1),
     spec("HEARTBEAT", MapKind::Array, 4, size_of::<settings::Heartbeat>(), 1),
-    spec("STATS", MapKind::PerCpuHash, size_of::<ids::StatsId>(), size_of::<stats::LegStats>(), MAX_SPLITS),
+    spec("STATS", MapKind::PerCpuHash, size_of::<ids::StatsId>(), size_of::<stats::LegRecord>(), MAX_SPLITS),
     spec("REJECTS", MapKind::PerCpuHash, size_of::<stats::RejectKey>(), 8, MAX_SPLITS),
-    spec(
-        "HISTOGRAMS",
-        MapKind::PerCpuHash,
-        size_of::<stats::HistogramKey>(),
-        size_of::<stats::Histogram>(),
-        MAX_SPLITS,
-    ),
     spec("COUNTERS", MapKind::PerCpuArray, 4, 8, stats::Counter::COUNT),
     spec("EVENTS", MapKind::RingBuffer, 0, 0, EVENT_BYTES),
     spec("SOCKETS", MapKind::SocketStorage, 4, size_of::<socket::SocketRecord>(), 0),

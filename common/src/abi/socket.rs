@@ -36,8 +36,6 @@ pub struct SocketRecord {
     pub started_ns: u64,
     /// CLOCK_MONOTONIC of the handshake's end, nanoseconds.
     pub opened_ns: u64,
-    /// Bytes and retransmissions that were added to the counters already.
-    pub counted: Transferred,
     /// The dialled port, host byte order.
     pub frontend_port: u16,
     /// The endpoint's port, host byte order.
@@ -46,8 +44,8 @@ pub struct SocketRecord {
     pub n_endpoints: u32,
     /// [`Stage`] as number.
     pub stage: u8,
-    /// 1 once the peer's FIN was seen.
-    pub peer_closed: u8,
+    /// 1 if the endpoint had failures or was ejected when it was chosen: a success then clears it.
+    pub suspect: u8,
     /// Always 0.
     pub reserved: [u8; 6],
 }

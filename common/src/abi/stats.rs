@@ -4,13 +4,41 @@ use super::{ids::StatsId, socket::Transferred};
 use crate::reason::Reason;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Value of `STATS`, keyed by [`StatsId`] of a leg. All fields only grow.
+/// Value of `STATS`, keyed by [`StatsId`] of a leg: one look-up finds all that a connection counts.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct LegRecord {
+    /// The counters.
+    pub stats: LegStats,
+    /// The histograms, in the order of [`Measure::ALL`].
+    pub times: [Histogram; Measure::ALL.len()],
+}
+
+impl LegRecord {
+    /// A leg that nothing happened to.
+    pub const EMPTY: Self = Self {
+        stats: LegStats {
+            forwarded: 0,
+            attempted: 0,
+            opened: 0,
+            closed: 0,
+            failed: [0; ConnectFailure::COUNT],
+            transferred: Transferred { sent: 0, received: 0, retransmissions: 0 },
+            connect_ns: 0,
+            lifetime_ns: 0,
+            rtt_ns: 0,
+        },
+        times: [Histogram::EMPTY; Measure::ALL.len()],
+    };
+}
+
+/// Counters of a leg. All fields only grow.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct LegStats {
     /// Connections that the connect hook sent to an endpoint of this leg.
     pub forwarded: u64,
-    /// Of these, those whose SYN left.
+    /// Of these, those whose SYN left and that were established or failed since.
     pub attempted: u64,
     /// Of these, those established.
     pub opened: u64,
@@ -123,7 +151,7 @@ impl Measure {
     pub const ALL: [Self; 3] = [Self::ConnectLatency, Self::RoundTrip, Self::Lifetime];
 }
 
-/// Key of `HISTOGRAMS`.
+/// Names a histogram of a leg in a reading. In the kernel it is part of [`LegRecord`].
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct HistogramKey {
@@ -144,7 +172,7 @@ impl HistogramKey {
 /// Number of buckets of a [`Histogram`].
 pub const BUCKETS: usize = 40;
 
-/// Value of `HISTOGRAMS`: bucket `i` counts values of 2^(i-1) up to, not including, 2^i
+/// Times: bucket `i` counts values of 2^(i-1) up to, not including, 2^i
 /// microseconds; bucket 0 those below one microsecond, the last one also all longer ones.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -156,6 +184,14 @@ pub struct Histogram {
 impl Histogram {
     /// A histogram of nothing.
     pub const EMPTY: Self = Self { buckets: [0; BUCKETS] };
+
+    /// Counts a time in nanoseconds.
+    #[inline(always)]
+    pub fn count(&mut self, ns: u64) {
+        if let Some(bucket) = self.buckets.get_mut(Self::bucket(ns)) {
+            *bucket += 1;
+        }
+    }
 
     /// Returns the bucket of a time in nanoseconds, `0..BUCKETS`.
     #[inline(always)]

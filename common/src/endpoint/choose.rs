@@ -23,22 +23,22 @@ const FAILURE_PENALTY: u64 = 16;
 /// anyway.
 const RECENT_NS: u64 = 1_000_000_000;
 
-/// An endpoint that may be taken.
-#[derive(Clone, Copy)]
-struct Candidate<'a> {
-    endpoint: &'a Endpoint,
-    /// Connections and failures that speak against it.
-    load: u64,
+/// An endpoint that may be taken, and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate<'a> {
+    /// The endpoint.
+    pub endpoint: &'a Endpoint,
+    /// Its state, if it has one.
+    pub state: Option<&'a EndpointState>,
+    /// Whether it is to be skipped.
     ejected: bool,
 }
 
 /// Chooses an endpoint of a backend with at least one. `None` means a broken table.
 #[inline(always)]
-pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &Backend) -> Option<&'a Endpoint> {
-    let skipping = env.backend_state(backend.state).is_some_and(|state| may_skip(state.ejected, backend.count));
-    let now_ns = if skipping { env.now_ns() } else { u64::MAX };
+pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &Backend) -> Option<Candidate<'a>> {
     let count = backend.count;
-    let at = |slot| candidate(env, id, slot, now_ns);
+    let at = |slot| candidate(env, id, backend, slot);
     let first = match policy {
         Policy::PowerOfTwoChoices => power_of_two(env, count, at)?,
         Policy::RoundRobin => at((env.next_turn(backend.state) % u64::from(count.max(1))) as u32)?,
@@ -46,7 +46,7 @@ pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &B
         Policy::ClientHash => at(by_client(env, id, backend)?)?,
     };
     if !first.ejected {
-        return Some(first.endpoint);
+        return Some(first);
     }
     // Others, in an order of their own for each connection (or client), so that an ejected endpoint's
     // share is spread over all of them instead of falling upon its neighbour.
@@ -57,24 +57,29 @@ pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &B
     for attempt in 1..=TRIES {
         let next = at(scale(mix2(seed, u64::from(attempt)), count))?;
         if !next.ejected {
-            return Some(next.endpoint);
+            return Some(next);
         }
     }
-    Some(first.endpoint)
+    Some(first)
 }
 
-/// Looks an endpoint up. Nothing is ejected at the end of time, which stands for "do not skip".
+/// Looks an endpoint up. The clock and the backend are only asked about one that was ejected.
 #[inline(always)]
-fn candidate<'a, E: Env>(env: &'a E, id: BackendId, slot: u32, now_ns: u64) -> Option<Candidate<'a>> {
+fn candidate<'a, E: Env>(env: &'a E, id: BackendId, backend: &Backend, slot: u32) -> Option<Candidate<'a>> {
     let endpoint = env.endpoint(&SlotKey::new(id, slot))?;
-    Some(match env.endpoint_state(endpoint.id) {
-        Some(state) => Candidate { endpoint, load: load(env, &state), ejected: is_ejected(&state, now_ns) },
-        None => Candidate { endpoint, load: 0, ejected: false },
-    })
+    let state = env.endpoint_state(endpoint.id);
+    let ejected = state.is_some_and(|state| {
+        state.ejected_until_ns != 0
+            && is_ejected(state, env.now_ns())
+            && env.backend_state(backend.state).is_some_and(|all| may_skip(all.ejected, backend.count))
+    });
+    Some(Candidate { endpoint, state, ejected })
 }
 
+/// How much speaks against an endpoint.
 #[inline(always)]
-fn load<E: Env>(env: &E, state: &EndpointState) -> u64 {
+fn load<E: Env>(env: &E, candidate: &Candidate<'_>) -> u64 {
+    let Some(state) = candidate.state else { return 0 };
     if state.failures == 0 || env.now_ns().saturating_sub(state.first_failure_ns) > RECENT_NS {
         return state.open;
     }
@@ -101,7 +106,8 @@ fn power_of_two<'a, E: Env>(
         other += 1;
     }
     let second = at(other)?;
-    let second_wins = if first.ejected == second.ejected { second.load < first.load } else { first.ejected };
+    let second_wins =
+        if first.ejected == second.ejected { load(env, &second) < load(env, &first) } else { first.ejected };
     Some(if second_wins { second } else { first })
 }
 
@@ -167,7 +173,7 @@ mod tests {
             let backend = Backend { state: BackendStateId(1), count: self.endpoints.len() as u32, ring: 0 };
             let mut counts = vec![0; self.endpoints.len()];
             for _ in 0..choices {
-                let endpoint = choose(self, policy, BackendId(1), &backend).expect("an endpoint");
+                let endpoint = choose(self, policy, BackendId(1), &backend).expect("an endpoint").endpoint;
                 counts[endpoint.id.0 as usize] += 1;
             }
             counts
@@ -203,8 +209,8 @@ mod tests {
         fn endpoint(&self, key: &SlotKey) -> Option<&Endpoint> {
             self.endpoints.get(key.slot as usize)
         }
-        fn endpoint_state(&self, id: EndpointId) -> Option<EndpointState> {
-            self.states.get(id.0 as usize).copied()
+        fn endpoint_state(&self, id: EndpointId) -> Option<&EndpointState> {
+            self.states.get(id.0 as usize)
         }
         fn ring(&self, _: &SlotKey) -> Option<&RingValue> {
             None
