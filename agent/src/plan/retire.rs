@@ -29,8 +29,13 @@ impl Retiring {
     pub fn keep(&mut self, last: &Tables, wanted: &Tables) {
         self.changed = true;
         self.beside.extend(counted(last));
+        self.save(wanted);
+    }
+
+    /// Saves from removal what is wanted again by a part of a new state, which goes ahead of the whole.
+    pub fn save(&mut self, part: &Tables) {
         if !self.waiting.is_empty() {
-            let named = named(wanted);
+            let named = named(part);
             self.waiting.retain(|retired| !named.contains(retired));
         }
     }

@@ -8,10 +8,10 @@ use crate::{
     clients::{Finder, Found},
     compile::{Compiled, FoundClients, compile, tables::Tables},
     ir::Desired,
-    plan::{Applied, Op, Retiring},
+    plan::{Applied, Op, Retiring, diff},
     provider::file::Reading,
     resources::Resources,
-    translate::{Translation, translate},
+    translate::{Translation, express, translate},
     view::{Coverage, Notice, Published, Severity},
 };
 use std::{
@@ -75,7 +75,8 @@ impl Reconciler {
         for problem in reading.problems.iter().filter(|problem| !known.contains(problem)) {
             publish::log(problem);
         }
-        self.reading = reading;
+        let last = std::mem::replace(&mut self.reading, reading);
+        self.send_ahead(&last, &resolved);
         // Where no Backend has a host name, the reading can be used as it is.
         let mut translation = if self.reading.resources.resolved == resolved {
             translate(&self.reading.resources)
@@ -87,6 +88,21 @@ impl Reconciler {
         self.found = self.finder.find(&self.desired.clients);
         // The conditions can wait until the kernel has the new state.
         self.apply(started, Some(&translation));
+    }
+
+    /// Applies changed weights at once, ahead of the translation of everything else.
+    fn send_ahead(&mut self, last: &Reading, resolved: &BTreeMap<String, Vec<IpAddr>>) {
+        // Only from a state that is in force as a whole, and whose Backends need no host names.
+        if !resolved.is_empty() || self.inherited.is_some() || !self.trouble.is_empty() {
+            return;
+        }
+        let Some(part) = express(&last.resources, &self.reading.resources, &self.desired) else { return };
+        let part = compile(&part, &FoundClients::new(), &self.node).tables;
+        self.retiring.save(&part);
+        let ops = diff(&Tables::default(), &part);
+        // An error shows again when the whole state is applied, right after this.
+        let done = self.carry_out(&ops).map_or_else(|(done, _)| done, |()| ops.len());
+        self.applied.partly(&ops[..done]);
     }
 
     /// Looks again for the processes of ClientGroups, and applies what has changed.

@@ -10,11 +10,13 @@ mod clients;
 pub mod condition;
 mod conflict;
 mod endpoints;
+mod express;
 pub mod grant;
 mod route;
 mod status;
 
 pub use condition::{Condition, ConditionStatus, ConditionType, ObjectStatus, ParentStatus};
+pub use express::express;
 
 use crate::{
     ir::{self, RouteKey},
