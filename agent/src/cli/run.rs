@@ -25,7 +25,7 @@ use tokio::{
     select,
     signal::unix::{SignalKind, signal},
     sync::watch,
-    time::{MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 use weir_common::abi::settings::{Ejection, OnAgentLoss, Settings, SockOffsets};
 
@@ -33,6 +33,10 @@ use weir_common::abi::settings::{Ejection, OnAgentLoss, Settings, SockOffsets};
 const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How often processes of ClientGroups are looked for.
 const LOOK_FOR_CLIENTS: Duration = Duration::from_secs(1);
+/// How long no further change must come before the whole state follows a part of it.
+const REST: Duration = Duration::from_millis(150);
+/// How long the whole state may be behind a part of it.
+const MOST_BEHIND: Duration = Duration::from_secs(2);
 /// How long unwanted entries stay, and how often attachments are checked.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -197,10 +201,17 @@ pub async fn run(args: RunArgs) -> Result<()> {
         tokio::task::block_in_place(|| reconciler.take(reading, resolved));
     };
     step(&mut reconciler, &mut readings, &mut answers);
+    let mut behind_since = None;
     loop {
+        // A part was sent ahead: the whole follows once no further change comes, or after a while.
+        let whole_at = reconciler.is_behind().then(|| catch_up_at(&mut behind_since));
         select! {
             Ok(()) = readings.changed() => step(&mut reconciler, &mut readings, &mut answers),
             Ok(()) = answers.changed() => step(&mut reconciler, &mut readings, &mut answers),
+            () = sleep_until(whole_at.unwrap_or_else(Instant::now)), if whole_at.is_some() => {
+                behind_since = None;
+                tokio::task::block_in_place(|| reconciler.catch_up());
+            }
             _ = clients.tick() => tokio::task::block_in_place(|| reconciler.refresh_clients()),
             _ = grace.tick() => tokio::task::block_in_place(|| {
                 reconciler.retire();
@@ -219,6 +230,13 @@ pub async fn run(args: RunArgs) -> Result<()> {
     let _ = stop.send(true);
     let _ = tokio::time::timeout(Duration::from_secs(2), server).await;
     Ok(())
+}
+
+/// When to translate the whole state: soon after the last part that was sent ahead, and not much later
+/// than the first.
+fn catch_up_at(behind_since: &mut Option<Instant>) -> Instant {
+    let now = Instant::now();
+    (now + REST).min(*behind_since.get_or_insert(now) + MOST_BEHIND)
 }
 
 /// Gives signs of life from a thread of its own, so that a long apply does not look like a death.

@@ -22,6 +22,9 @@ use std::{
 };
 use tokio::sync::watch;
 
+/// Where the whole state takes at least this long, changed weights are sent ahead of it.
+const LONG: Duration = Duration::from_millis(10);
+
 /// Keeps the kernel's tables in step with what is read.
 pub struct Reconciler {
     kernel: Kernel,
@@ -33,6 +36,12 @@ pub struct Reconciler {
     /// was read without an error once: what could not be read may be what they came from.
     inherited: Option<Tables>,
     reading: Arc<Reading>,
+    resolved: BTreeMap<String, Vec<IpAddr>>,
+    /// The last reading that was translated as a whole, and how long that took until it was applied.
+    whole: Arc<Reading>,
+    took: Duration,
+    /// Whether only a part of `reading` is in force.
+    behind: bool,
     desired: Arc<Desired>,
     found: Vec<Found>,
     wanted: Compiled,
@@ -60,6 +69,10 @@ impl Reconciler {
             retiring,
             inherited,
             reading: Arc::new(Reading::empty()),
+            resolved: BTreeMap::new(),
+            whole: Arc::new(Reading::empty()),
+            took: Duration::ZERO,
+            behind: false,
             desired: Arc::default(),
             found: Vec::new(),
             wanted: Compiled::default(),
@@ -75,12 +88,36 @@ impl Reconciler {
         for problem in reading.problems.iter().filter(|problem| !known.contains(problem)) {
             publish::log(problem);
         }
-        let last = std::mem::replace(&mut self.reading, reading);
-        self.send_ahead(&last, &resolved);
+        self.reading = reading;
+        self.resolved = resolved;
+        if self.send_ahead() {
+            self.behind = true;
+        } else {
+            self.take_whole(started);
+        }
+    }
+
+    /// Translates and applies the whole state, if only a part of it was sent ahead so far.
+    pub fn catch_up(&mut self) {
+        if self.behind {
+            self.take_whole(Instant::now());
+        }
+    }
+
+    /// Whether only a part of the last reading is in force.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    fn take_whole(&mut self, started: Instant) {
+        self.behind = false;
+        self.whole = Arc::clone(&self.reading);
         // Where no Backend has a host name, the reading can be used as it is.
-        let mut translation = if self.reading.resources.resolved == resolved {
+        let mut translation = if self.reading.resources.resolved == self.resolved {
             translate(&self.reading.resources)
         } else {
+            let resolved = self.resolved.clone();
             translate(&Resources { resolved, ..self.reading.resources.clone() })
         };
         tracing::debug!(milliseconds = started.elapsed().as_secs_f64() * 1e3, "translated");
@@ -90,19 +127,25 @@ impl Reconciler {
         self.apply(started, Some(&translation));
     }
 
-    /// Applies changed weights at once, ahead of the translation of everything else.
-    fn send_ahead(&mut self, last: &Reading, resolved: &BTreeMap<String, Vec<IpAddr>>) {
+    /// Applies changed weights at once, ahead of the translation of everything else, where that takes
+    /// long. Returns whether it did.
+    fn send_ahead(&mut self) -> bool {
         // Only from a state that is in force as a whole, and whose Backends need no host names.
-        if !resolved.is_empty() || self.inherited.is_some() || !self.trouble.is_empty() {
-            return;
+        let can = self.resolved.is_empty() && self.inherited.is_none() && self.trouble.is_empty();
+        if !can || self.took < LONG || self.reading.problems != self.whole.problems {
+            return false;
         }
-        let Some(part) = express(&last.resources, &self.reading.resources, &self.desired) else { return };
+        let Some(part) = express(&self.whole.resources, &self.reading.resources, &self.desired) else {
+            return false;
+        };
         let part = compile(&part, &FoundClients::new(), &self.node).tables;
         self.retiring.save(&part);
         let ops = diff(&Tables::default(), &part);
         // An error shows again when the whole state is applied, right after this.
         let done = self.carry_out(&ops).map_or_else(|(done, _)| done, |()| ops.len());
         self.applied.partly(&ops[..done]);
+        tracing::info!(operations = done, "changed weights are in force; the rest follows");
+        true
     }
 
     /// Looks again for the processes of ClientGroups, and applies what has changed.
@@ -111,15 +154,21 @@ impl Reconciler {
         let found = self.finder.find(&self.desired.clients);
         if found != self.found {
             self.found = found;
-            self.apply(started, None);
+            self.apply_again(started);
         }
     }
 
     /// Tries again what could not be applied, if anything.
     pub fn retry(&mut self) {
         if !self.trouble.is_empty() {
-            self.apply(Instant::now(), None);
+            self.apply_again(Instant::now());
         }
+    }
+
+    /// Applies the last reading once more.
+    fn apply_again(&mut self, started: Instant) {
+        // What was sent ahead is not in the translation: without it the old weights would come back.
+        if self.behind { self.take_whole(started) } else { self.apply(started, None) }
     }
 
     /// Removes what has not been wanted for a whole grace period.
@@ -191,6 +240,9 @@ impl Reconciler {
             }
         }
         let took = started.elapsed();
+        if translation.is_some() {
+            self.took = took;
+        }
         if self.inherited.is_some() {
             self.trouble.push(Notice {
                 severity: Severity::Warning,
@@ -199,7 +251,6 @@ impl Reconciler {
                 message: "routes of the agent before this one stay in force until all files can be read".to_owned(),
             });
         }
-        release_memory();
         tracing::info!(
             routes = self.desired.routes.len(),
             frontends = self.wanted.tables.frontends.len(),
@@ -208,6 +259,7 @@ impl Reconciler {
             "applied"
         );
         self.publish(Some(took), translation);
+        release_memory();
     }
 
     /// Carries out operations; at an error says how many were.
