@@ -17,6 +17,7 @@ pub mod plan;
 pub mod bpf;
 pub mod clients;
 pub mod events;
+pub mod memory;
 pub mod reconcile;
 
 pub mod stats;

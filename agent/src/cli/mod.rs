@@ -15,7 +15,7 @@ pub mod top;
 
 use crate::{
     bpf::{Probe, run_probe},
-    telemetry,
+    memory, telemetry,
 };
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -66,6 +66,7 @@ pub fn run() -> Result<ExitCode> {
     let mut out = std::io::stdout();
     match Cli::parse().command {
         Command::Run(args) => {
+            memory::share_one_heap();
             telemetry::start(&args.log)?;
             // Two threads: one for the loop, whose steps block, one for the admin port.
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

@@ -8,6 +8,7 @@ use crate::{
     clients::{Finder, Found},
     compile::{Compiled, FoundClients, compile, tables::Tables},
     ir::Desired,
+    memory,
     plan::{Applied, Op, Retiring, diff},
     provider::file::Reading,
     resources::Resources,
@@ -259,7 +260,7 @@ impl Reconciler {
             "applied"
         );
         self.publish(Some(took), translation);
-        release_memory();
+        memory::give_back();
     }
 
     /// Carries out operations; at an error says how many were.
@@ -294,15 +295,6 @@ impl Reconciler {
 #[must_use]
 pub fn coverage(kernel: &Kernel, self_test: String) -> Coverage {
     publish::coverage(kernel, self_test)
-}
-
-/// Gives back to the system what reading and compiling needed only for a while.
-fn release_memory() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: the call has no preconditions; it only returns free pages of the allocator.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
 
 fn trouble(message: String) -> Notice {
