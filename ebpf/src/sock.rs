@@ -119,6 +119,14 @@ pub(crate) fn connect<P: Peer>(peer: &P) -> i32 {
             ALLOW
         }
         Verdict::Forward(forward) => {
+            #[cfg(feature = "log")]
+            aya_log_ebpf::debug!(
+                peer.ctx(),
+                "port {} goes to port {} of endpoint {:x}",
+                key.port,
+                forward.endpoint.port,
+                forward.endpoint.id.0
+            );
             redirect(peer, &key, &forward);
             ALLOW
         }

@@ -22,6 +22,8 @@ pub struct Attachment {
     pub name: &'static str,
     /// The kernel's id of the program.
     pub program: u32,
+    /// How many instructions the kernel's verifier followed, if it tells (Linux 5.16).
+    pub verified: Option<u32>,
     /// Whether the link was there already and only its program was replaced.
     pub taken_over: bool,
 }
@@ -84,13 +86,14 @@ fn load_program(object: &mut Ebpf, name: &'static str) -> Result<(), Error> {
 fn attach_program(object: &mut Ebpf, name: &'static str, pin: &Path, cgroup: &CgroupRoot) -> Result<Attachment, Error> {
     let failed = |source: anyhow::Error| Error::Load { what: format!("{name} at {}", cgroup.path.display()), source };
     let program = program(object, name)?;
-    let id = program.info().map_err(|error| failed(error.into()))?.id();
+    let info = program.info().map_err(|error| failed(error.into()))?;
+    let (id, verified) = (info.id(), info.verified_instruction_count());
     if let Some(link) = open_link(pin).map_err(|error| failed(error.into()))? {
         let info = sys::link_info(&link).map_err(|error| failed(error.into()))?;
         if info.cgroup == cgroup.id {
             let fd: &ProgramFd = program.fd().map_err(|error| failed(error.into()))?;
             sys::update_link(&link, fd).map_err(|error| failed(error.into()))?;
-            return Ok(Attachment { name, program: id, taken_over: true });
+            return Ok(Attachment { name, program: id, verified, taken_over: true });
         }
         // The link is at another cgroup than the wanted one. Attach here first, then let go there.
         let aside = pin.with_extension("old");
@@ -104,7 +107,7 @@ fn attach_program(object: &mut Ebpf, name: &'static str, pin: &Path, cgroup: &Cg
     } else {
         attach_new(program, pin, cgroup).map_err(failed)?;
     }
-    Ok(Attachment { name, program: id, taken_over: false })
+    Ok(Attachment { name, program: id, verified, taken_over: false })
 }
 
 fn attach_new(program: &mut Program, pin: &Path, cgroup: &CgroupRoot) -> anyhow::Result<()> {

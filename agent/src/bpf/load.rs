@@ -20,7 +20,27 @@ pub(super) fn load(pins: &Pins) -> Result<Ebpf, Error> {
     for spec in &MAPS {
         loader.map_pin_path(spec.name, pins.map(spec.name));
     }
-    loader.load(OBJECT).map_err(|error| refused("the object", error))
+    #[cfg_attr(not(feature = "kernel-log"), expect(unused_mut, reason = "only a debug build follows the log"))]
+    let mut object = loader.load(OBJECT).map_err(|error| refused("the object", error))?;
+    #[cfg(feature = "kernel-log")]
+    follow_log(&mut object);
+    Ok(object)
+}
+
+/// Passes on what the programs of a debug build log.
+#[cfg(feature = "kernel-log")]
+fn follow_log(object: &mut Ebpf) {
+    match aya_log::EbpfLogger::init(object) {
+        Ok(mut logger) => {
+            std::thread::spawn(move || {
+                loop {
+                    logger.flush();
+                    std::thread::sleep(std::time::Duration::from_millis(100));
+                }
+            });
+        }
+        Err(error) => tracing::warn!(%error, "the programs' log cannot be followed"),
+    }
 }
 
 /// Names what the kernel refused.

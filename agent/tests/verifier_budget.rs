@@ -1,0 +1,59 @@
+//! Keeps the programs small for the kernel's verifier. Older kernels follow more paths than the one
+//! here, and all of them give up after a million instructions.
+
+use std::{fs, path::PathBuf};
+use weir::bpf::{Kernel, Options};
+use weir_common::abi::settings::{Ejection, OnAgentLoss, Settings};
+
+/// Most instructions that the verifier may follow, by program. A program that needs more has grown
+/// branches that should be looked at before the number is raised.
+const BUDGETS: [(&str, u32); 5] = [
+    ("weir_connect4", 16_000),
+    ("weir_connect6", 16_000),
+    ("weir_getpeername4", 200),
+    ("weir_getpeername6", 200),
+    ("weir_sockops", 6_000),
+];
+
+/// A cgroup and a bpffs of the test's own.
+struct Places {
+    cgroup: PathBuf,
+    pins: tempfile::TempDir,
+}
+
+impl Places {
+    fn make() -> Self {
+        let root = weir::bpf::CgroupRoot::find(None).expect("a cgroup2 hierarchy");
+        let cgroup = root.path.join(format!("weir-{}-verifier", std::process::id()));
+        fs::create_dir(&cgroup).expect("a cgroup");
+        Self { cgroup, pins: tempfile::tempdir().expect("a folder") }
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        // The pins go with their bpffs, the attachments with the pins.
+        let _ = nix::mount::umount(self.pins.path());
+        let _ = fs::remove_dir(&self.cgroup);
+    }
+}
+
+#[test]
+fn every_program_is_verified_within_its_budget() {
+    if !nix::unistd::Uid::effective().is_root() {
+        assert!(std::env::var_os("CI").is_none(), "CI must run this test as root");
+        eprintln!("skipped: loading programs needs root");
+        return;
+    }
+    let places = Places::make();
+    let options = Options { pin_dir: places.pins.path().to_owned(), cgroup_root: Some(places.cgroup.clone()) };
+    let settings = |sock| Settings::new(OnAgentLoss::Freeze, 0, Ejection::default(), sock);
+    let kernel = Kernel::open(&options, settings).expect("programs that load");
+    for attachment in kernel.attachments() {
+        let (_, budget) =
+            BUDGETS.into_iter().find(|(name, _)| *name == attachment.name).expect("a budget for each program");
+        let verified = attachment.verified.expect("the kernel's count");
+        assert!(verified <= budget, "{}: {verified} instructions followed, {budget} allowed", attachment.name);
+    }
+    assert_eq!(kernel.attachments().len(), BUDGETS.len());
+}
