@@ -11,6 +11,7 @@ mod load;
 mod maps;
 mod pin;
 mod places;
+mod recount;
 mod self_test;
 mod stats;
 mod sys;
@@ -194,6 +195,15 @@ impl Kernel {
     /// If the kernel refuses; the maps are then as before the operation.
     pub fn apply(&mut self, op: &Op) -> Result<(), Error> {
         apply::apply(&mut self.maps, op)
+    }
+
+    /// Counts the ejected endpoints of backends anew. Call it after endpoints were removed.
+    ///
+    /// # Errors
+    ///
+    /// If a map cannot be read or written.
+    pub fn recount_ejected(&mut self, tables: &Tables) -> Result<(), Error> {
+        recount::recount(&mut self.maps, tables)
     }
 
     /// Opens the counters for readers on other threads.

@@ -9,7 +9,7 @@ use crate::{
     compile::{Compiled, FoundClients, compile, tables::Tables},
     ir::Desired,
     memory,
-    plan::{Applied, Op, Retiring, diff},
+    plan::{Applied, Op, Retired, Retiring, diff},
     provider::file::Reading,
     resources::Resources,
     translate::{Translation, express, translate},
@@ -174,7 +174,9 @@ impl Reconciler {
 
     /// Removes what has not been wanted for a whole grace period.
     pub fn retire(&mut self) {
+        let mut endpoints_gone = false;
         for op in self.retiring.tick(self.applied.stale(), self.applied.current()) {
+            endpoints_gone |= matches!(op, Op::Retire(Retired::EndpointState(_)));
             match self.kernel.apply(&op) {
                 Ok(()) => {
                     if let Op::Retire(retired) = op {
@@ -183,6 +185,9 @@ impl Reconciler {
                 }
                 Err(error) => tracing::warn!(%error, "cannot remove an entry that is not needed any more"),
             }
+        }
+        if endpoints_gone && let Err(error) = self.kernel.recount_ejected(self.applied.current()) {
+            tracing::warn!(%error, "cannot count the ejected endpoints anew");
         }
     }
 
