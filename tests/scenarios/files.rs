@@ -38,6 +38,23 @@ fn a_broken_file_keeps_its_last_good_state(family: Family) -> Result<()> {
     Ok(())
 }
 
+families!(a_new_agent_keeps_what_it_cannot_read);
+
+fn a_new_agent_keeps_what_it_cannot_read(family: Family) -> Result<()> {
+    let mut stage = Stage::set(&shop_route(&[("shop/a", 80, 1)]))?;
+    let _servers = stage.serve_shop(family)?;
+    stage.agent.kill_9()?;
+    stage.config.write("main.yaml", "spec: [this is\n  not: {YAML\n")?;
+    stage.agent.restart()?;
+    assert_eq!(stage.connect(&family.dial_frontend(), 10)?.answered_by("a/"), 10, "the earlier agent's route");
+    stage.apply(&shop_route(&[("shop/b", 80, 1)]))?;
+    assert_eq!(stage.connect(&family.dial_frontend(), 10)?.answered_by("b/"), 10, "mended");
+    stage.agent.apply(|| stage.config.remove("main.yaml"))?;
+    let _untouched = stage.serve_untouched(family.frontend())?;
+    assert_eq!(stage.connect(&family.dial_frontend(), 10)?.answered("untouched"), 10, "no longer kept");
+    Ok(())
+}
+
 families!(a_removed_file_takes_its_routes_along);
 
 fn a_removed_file_takes_its_routes_along(family: Family) -> Result<()> {

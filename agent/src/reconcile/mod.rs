@@ -161,7 +161,7 @@ impl Reconciler {
 
     /// Tries again what could not be applied, if anything.
     pub fn retry(&mut self) {
-        if !self.trouble.is_empty() {
+        if self.trouble.iter().any(|notice| notice.severity == Severity::Error) {
             self.apply_again(Instant::now());
         }
     }
