@@ -142,19 +142,8 @@ pub(crate) fn connect<P: Peer>(peer: &P) -> i32 {
 #[inline(always)]
 fn count_reject(stats: StatsId, reason: Reason) {
     count::reject(RejectKey::new(stats, reason));
-    match reason {
-        Reason::TableMiss => count::event(Counter::TableMiss),
-        Reason::Forwarded
-        | Reason::NotFrontend
-        | Reason::InvalidKind
-        | Reason::RefNotPermitted
-        | Reason::BackendNotFound
-        | Reason::PortNotFound
-        | Reason::UnsupportedBackend
-        | Reason::NoEndpoints
-        | Reason::NoWeight
-        | Reason::AgentLost
-        | Reason::NotResolved => {}
+    if reason == Reason::TableMiss {
+        count::event(Counter::TableMiss);
     }
     count::tell(EventKind::Rejected, stats, reason as u64);
 }

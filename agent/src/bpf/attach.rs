@@ -24,8 +24,6 @@ pub struct Attachment {
     pub program: u32,
     /// How many instructions the kernel's verifier followed, if it tells (Linux 5.16).
     pub verified: Option<u32>,
-    /// Whether the link was there already and only its program was replaced.
-    pub taken_over: bool,
 }
 
 impl Attachment {
@@ -93,7 +91,7 @@ fn attach_program(object: &mut Ebpf, name: &'static str, pin: &Path, cgroup: &Cg
         if info.cgroup == cgroup.id {
             let fd: &ProgramFd = program.fd().map_err(|error| failed(error.into()))?;
             sys::update_link(&link, fd).map_err(|error| failed(error.into()))?;
-            return Ok(Attachment { name, program: id, verified, taken_over: true });
+            return Ok(Attachment { name, program: id, verified });
         }
         // The link is at another cgroup than the wanted one. Attach here first, then let go there.
         let aside = pin.with_extension("old");
@@ -107,7 +105,7 @@ fn attach_program(object: &mut Ebpf, name: &'static str, pin: &Path, cgroup: &Cg
     } else {
         attach_new(program, pin, cgroup).map_err(failed)?;
     }
-    Ok(Attachment { name, program: id, verified, taken_over: false })
+    Ok(Attachment { name, program: id, verified })
 }
 
 fn attach_new(program: &mut Program, pin: &Path, cgroup: &CgroupRoot) -> anyhow::Result<()> {

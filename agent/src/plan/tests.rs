@@ -189,27 +189,17 @@ impl Maps {
         self.applied.done(Arc::clone(wanted));
     }
 
+    /// Returns the removals of entries; counters are not part of the tables.
     fn tick(&mut self) -> Vec<Op> {
-        let ops = self.retiring.tick(self.applied.stale(), self.applied.current());
+        let mut ops = self.retiring.tick(self.applied.stale(), self.applied.current());
         for op in &ops {
             self.tables.follow(op);
             if let Op::Retire(retired) = op {
                 self.applied.retired(*retired);
             }
         }
-        ops.retain_tables()
-    }
-}
-
-/// Counters are not part of the tables; what is left are removals of entries.
-trait RetainTables {
-    fn retain_tables(self) -> Vec<Op>;
-}
-
-impl RetainTables for Vec<Op> {
-    fn retain_tables(mut self) -> Vec<Op> {
-        self.retain(|op| !matches!(op, Op::Retire(Retired::Stats(_))));
-        self
+        ops.retain(|op| !matches!(op, Op::Retire(Retired::Stats(_))));
+        ops
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod publish;
 
+pub use publish::coverage;
+
 use crate::{
     bpf::{self, Kernel},
     clients::{Finder, Found},
@@ -13,7 +15,7 @@ use crate::{
     provider::file::Reading,
     resources::Resources,
     translate::{Translation, express, translate},
-    view::{Coverage, Notice, Published, Severity},
+    view::{Notice, Published, Severity},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -225,7 +227,7 @@ impl Reconciler {
         let compiled = compile(&self.desired, &clients, &self.node);
         if let Err(full) = compiled.tables.check_capacity() {
             tracing::error!(%full, "the new state is not applied; the last one stays in force");
-            self.trouble.push(trouble(full.to_string()));
+            self.trouble.push(trouble(Severity::Error, full.to_string()));
             self.publish(None, translation);
             return;
         }
@@ -241,7 +243,7 @@ impl Reconciler {
             Err((done, error)) => {
                 // Every prefix of the operations is a good state, so what is done can stay.
                 tracing::error!(%error, "the new state is applied in part only; it is tried again");
-                self.trouble.push(trouble(error.to_string()));
+                self.trouble.push(trouble(Severity::Error, error.to_string()));
                 self.applied.partly(&ops[..done]);
             }
         }
@@ -250,12 +252,8 @@ impl Reconciler {
             self.took = took;
         }
         if self.inherited.is_some() {
-            self.trouble.push(Notice {
-                severity: Severity::Warning,
-                object: String::new(),
-                place: String::new(),
-                message: "routes of the agent before this one stay in force until all files can be read".to_owned(),
-            });
+            let message = "routes of the agent before this one stay in force until all files can be read";
+            self.trouble.push(trouble(Severity::Warning, message.to_owned()));
         }
         tracing::info!(
             routes = self.desired.routes.len(),
@@ -296,14 +294,8 @@ impl Reconciler {
     }
 }
 
-/// Describes where the programs hang.
-#[must_use]
-pub fn coverage(kernel: &Kernel, self_test: String) -> Coverage {
-    publish::coverage(kernel, self_test)
-}
-
-fn trouble(message: String) -> Notice {
-    Notice { severity: Severity::Error, object: String::new(), place: String::new(), message }
+fn trouble(severity: Severity, message: String) -> Notice {
+    Notice { severity, object: String::new(), place: String::new(), message }
 }
 
 /// Lays `upper` over `lower`: what only the lower one has stays.

@@ -90,7 +90,9 @@ pub(super) fn clients(found: &[Found]) -> Vec<ClientView> {
         .collect()
 }
 
-pub(super) fn coverage(kernel: &Kernel, self_test: String) -> Coverage {
+/// Describes where the programs hang.
+#[must_use]
+pub fn coverage(kernel: &Kernel, self_test: String) -> Coverage {
     let cgroup = kernel.cgroup();
     let mut not_covered = Vec::new();
     let covers = if cgroup.is_root() {

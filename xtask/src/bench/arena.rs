@@ -82,6 +82,17 @@ pub(super) fn with_kind(manifest: Manifest, kind: &str, port: u16) -> Manifest {
         .route(&Route::new(&service, &service, &[(&a, port, WEIGHTS[0]), (&b, port, WEIGHTS[1])]))
 }
 
+/// One route with two legs of one endpoint each.
+pub(super) fn two_legs(weights: [u32; 2]) -> Manifest {
+    Manifest::new()
+        .service("bench/web", &["10.96.0.10"], &[("tcp", 80)])
+        .service("bench/a", &[], &[("tcp", 80)])
+        .service("bench/b", &[], &[("tcp", 80)])
+        .endpoints("bench/a", "tcp", 80, &["10.201.0.1"])
+        .endpoints("bench/b", "tcp", 80, &["10.201.0.2"])
+        .route(&Route::new("bench/web", "bench/web", &[("bench/a", 80, weights[0]), ("bench/b", 80, weights[1])]))
+}
+
 /// Adds routes that no connection of the bench takes.
 pub(super) fn with_others(mut manifest: Manifest, count: usize, endpoints: usize) -> Manifest {
     for number in 0..count {

@@ -2,7 +2,7 @@
 
 use super::{
     Plan,
-    arena::with_others,
+    arena::{two_legs, with_others},
     sample::Sample,
     table::{Cell, Table},
 };
@@ -20,7 +20,7 @@ use weir_tests::{
     client::{Client, Dial},
     config::ConfigDir,
     kernel,
-    manifest::{Manifest, Route},
+    manifest::Manifest,
     pin_dir::PinDir,
     server::{Behaviour, Server},
     topology::Topology,
@@ -48,7 +48,7 @@ pub(super) fn run(plan: &Plan) -> Result<Vec<Table>> {
         yaml += text.len();
         config.write(&format!("others-{number}.yaml"), &text)?;
     }
-    config.write(OWN, own([1, 0]))?;
+    config.write(OWN, two_legs([1, 0]))?;
 
     let launch = Launch::new_in(&plan.binaries, &config, &cgroup, &pins)?;
     let start = Instant::now();
@@ -90,7 +90,7 @@ fn follow_alone(plan: &Plan, net: &Topology) -> Result<Vec<f64>> {
     let cgroup = Cgroup::new("alone")?;
     let pins = PinDir::new()?;
     let config = ConfigDir::new()?;
-    config.write(OWN, own([1, 0]))?;
+    config.write(OWN, two_legs([1, 0]))?;
     let _agent = Launch::new_in(&plan.binaries, &config, &cgroup, &pins)?.start()?;
     follow_often(plan, &Client::new_in(&plan.binaries, net.client(0), &cgroup), &config)
 }
@@ -114,24 +114,13 @@ fn follow(client: &Client<'_>, config: &ConfigDir, weights: [u32; 2], server: &s
     let mut load = client.load(&dial)?;
     wait::until("the first connection", wait::SOON, || load.report().ok().filter(|report| report.attempts > 10))?;
     let written = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?);
-    config.write(OWN, own(weights))?;
+    config.write(OWN, two_legs(weights))?;
     wait::until("a connection that follows", wait::SOON, || {
         load.report().ok().filter(|report| report.answered(server) > 0)
     })?;
     let report = load.end()?;
     let first = report.first_ns.get(server).copied().context("no connection followed")?;
     Ok(Duration::from_nanos(first).saturating_sub(written).as_secs_f64() * 1e3)
-}
-
-/// The route that changes.
-fn own(weights: [u32; 2]) -> Manifest {
-    Manifest::new()
-        .service("bench/web", &["10.96.0.10"], &[("tcp", 80)])
-        .service("bench/a", &[], &[("tcp", 80)])
-        .service("bench/b", &[], &[("tcp", 80)])
-        .endpoints("bench/a", "tcp", 80, &["10.201.0.1"])
-        .endpoints("bench/b", "tcp", 80, &["10.201.0.2"])
-        .route(&Route::new("bench/web", "bench/web", &[("bench/a", 80, weights[0]), ("bench/b", 80, weights[1])]))
 }
 
 /// The other routes, in some files.

@@ -2,6 +2,7 @@
 
 use super::{
     Plan,
+    arena::two_legs,
     table::{Cell, Table},
 };
 use crate::interrupt;
@@ -12,7 +13,6 @@ use weir_tests::{
     cgroup::Cgroup,
     client::{Client, Dial},
     config::ConfigDir,
-    manifest::{Manifest, Route},
     pin_dir::PinDir,
     server::{Behaviour, Server},
     topology::Topology,
@@ -38,7 +38,7 @@ pub(super) fn run(plan: &Plan) -> Result<Vec<Table>> {
     let mut chance = Chance(0x5eed);
     for weights in SPLITS {
         let pins = PinDir::new()?;
-        let config = ConfigDir::with(manifest(weights))?;
+        let config = ConfigDir::with(two_legs(weights))?;
         let agent = Launch::new_in(&plan.binaries, &config, &cgroup, &pins)?.start()?;
         let dial = Dial::to(SocketAddr::new(Ipv4Addr::new(10, 96, 0, 10).into(), 80));
         let mut cells = Vec::new();
@@ -67,16 +67,6 @@ pub(super) fn run(plan: &Plan) -> Result<Vec<Table>> {
 fn deviation(weights: [u32; 2], length: u64, got: u64) -> f64 {
     let [a, b] = weights.map(f64::from);
     (got as f64 - length as f64 * a / (a + b)).abs()
-}
-
-fn manifest(weights: [u32; 2]) -> Manifest {
-    Manifest::new()
-        .service("bench/web", &["10.96.0.10"], &[("tcp", 80)])
-        .service("bench/a", &[], &[("tcp", 80)])
-        .service("bench/b", &[], &[("tcp", 80)])
-        .endpoints("bench/a", "tcp", 80, &["10.201.0.1"])
-        .endpoints("bench/b", "tcp", 80, &["10.201.0.2"])
-        .route(&Route::new("bench/web", "bench/web", &[("bench/a", 80, weights[0]), ("bench/b", 80, weights[1])]))
 }
 
 /// Random choice, the same in each run (splitmix64: Steele, Lea, Flood, 2014).

@@ -1,6 +1,6 @@
 //! Which files a folder holds, and which folders must be watched to see them change.
 
-use super::problem::{Problem, Severity};
+use super::problem::Problem;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
@@ -64,7 +64,7 @@ fn visit(root: &Path, relative: &Path, entries: fs::ReadDir, seen: &mut BTreeSet
         let name = match entry {
             Ok(entry) => entry.file_name(),
             Err(error) => {
-                folder.problems.push(problem(relative, format!("cannot be listed: {error}")));
+                folder.problems.push(Problem::whole(relative, format!("cannot be listed: {error}")));
                 return;
             }
         };
@@ -78,7 +78,7 @@ fn visit(root: &Path, relative: &Path, entries: fs::ReadDir, seen: &mut BTreeSet
                 follow_links(&path, folder);
                 match fs::read_dir(&path) {
                     Ok(entries) => visit(root, &relative, entries, seen, folder),
-                    Err(error) => folder.problems.push(problem(&relative, format!("cannot be listed: {error}"))),
+                    Err(error) => folder.problems.push(Problem::whole(&relative, format!("cannot be listed: {error}"))),
                 }
             }
             Ok(metadata) if metadata.is_file() && is_wanted(&relative) => {
@@ -90,7 +90,7 @@ fn visit(root: &Path, relative: &Path, entries: fs::ReadDir, seen: &mut BTreeSet
                 follow_links(&path, folder);
                 folder
                     .problems
-                    .push(problem(&relative, format!("cannot be read: {error}; correct or remove the link")));
+                    .push(Problem::whole(&relative, format!("cannot be read: {error}; correct or remove the link")));
             }
             // Gone since it was listed, or nothing that would be read.
             Err(_) => {}
@@ -127,18 +127,6 @@ fn watch(path: &Path, folder: &mut Folder) -> Option<(u64, u64)> {
     let inode = (metadata.dev(), metadata.ino());
     folder.watch.insert(real, inode);
     Some(inode)
-}
-
-fn problem(file: &Path, message: String) -> Problem {
-    Problem {
-        file: file.to_owned(),
-        document: 0,
-        line: None,
-        object: None,
-        path: String::new(),
-        severity: Severity::Error,
-        message,
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! What is wrong with a file: where, which object, which field, what is allowed, what to do.
 
 use serde::Serialize;
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 /// One finding about a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -86,6 +89,19 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
+    /// Makes an error about a file as a whole, or about the folder if the path is empty.
+    pub(super) fn whole(file: &Path, message: String) -> Self {
+        Self {
+            file: file.to_owned(),
+            document: 0,
+            line: None,
+            object: None,
+            path: String::new(),
+            severity: Severity::Error,
+            message,
+        }
+    }
+
     /// Returns where it is, for people: `routes.yaml:12 (document 2)`.
     #[must_use]
     pub fn place(&self) -> String {

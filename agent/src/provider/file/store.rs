@@ -59,7 +59,7 @@ impl Store {
                 // A folder that is gone says nothing about what is wanted: all stays as it was.
                 let kept = if self.files.is_empty() { "" } else { "; what was read before stays in force" };
                 let message = format!("{} cannot be read: {error}{kept}", self.root.display());
-                return (None, self.set_problems(vec![whole(Path::new(""), message)]));
+                return (None, self.set_problems(vec![Problem::whole(Path::new(""), message)]));
             }
         };
         let mut changed = self.set_problems(folder.problems.clone());
@@ -120,7 +120,7 @@ impl File {
                 // Tried again at the next look, without a change of the file: rights may come back.
                 self.stamp = None;
                 let kept = if self.in_force.is_empty() { "" } else { "; what it held before stays in force" };
-                self.problems = vec![whole(path, format!("cannot be read: {error}{kept}"))];
+                self.problems = vec![Problem::whole(path, format!("cannot be read: {error}{kept}"))];
                 return;
             }
         };
@@ -213,18 +213,6 @@ fn place(path: &Path, document: usize, first_line: usize, finding: &Located) -> 
         path: finding.path.clone(),
         severity: finding.severity,
         message: finding.message.clone(),
-    }
-}
-
-fn whole(path: &Path, message: String) -> Problem {
-    Problem {
-        file: path.to_owned(),
-        document: 0,
-        line: None,
-        object: None,
-        path: String::new(),
-        severity: Severity::Error,
-        message,
     }
 }
 
