@@ -98,7 +98,7 @@ proptest! {
         }
         let translation = translate(&resources);
         for frontend in translation.desired.frontends.values() {
-            for route in frontend.everyone.iter().chain(frontend.namespaces.values()) {
+            for route in frontend.routes() {
                 let legs = &translation.desired.routes[route].legs;
                 prop_assert!((1..=16).contains(&legs.len()));
                 for leg in legs {

@@ -2,11 +2,12 @@
 
 use crate::{
     abi::{
-        ids::{BackendStateId, StatsId},
+        ids::{BackendStateId, EndpointId, FrontendId, NameTableId, NamespaceId, SplitId, StatsId},
         settings::OnAgentLoss,
-        tables::{Endpoint, EndpointState, FrontendKey, LegKind, ScopedKey, TargetKind},
+        tables::{Endpoint, EndpointState, FrontendKey, Leg, LegKind, ScopedKey, Split, TargetKind},
+        tls::{Dial, DialKind},
     },
-    endpoint::choose::choose,
+    endpoint::choose::{choose, choose_other},
     env::Env,
     reason::Reason,
     split::pick::pick,
@@ -19,6 +20,8 @@ pub enum Verdict<'a> {
     Pass(Pass),
     /// Connect to this endpoint instead.
     Forward(Forward<'a>),
+    /// Give it to the acceptor, which reads the ClientHello and decides by [`dial`].
+    Accept(Accept),
     /// Refuse it.
     Reject(Reject),
 }
@@ -39,6 +42,8 @@ pub enum Pass {
 pub struct Forward<'a> {
     /// Counters of the leg.
     pub leg: StatsId,
+    /// The leg's place in its split.
+    pub leg_index: u8,
     /// The backend.
     pub backend: BackendStateId,
     /// How many endpoints it has.
@@ -47,6 +52,30 @@ pub struct Forward<'a> {
     pub endpoint: &'a Endpoint,
     /// What is known of it.
     pub state: Option<&'a EndpointState>,
+    /// The server names of which the ClientHello must have one, if the route is for TLS.
+    pub verify: Option<Verify>,
+}
+
+/// What the ClientHello of a forwarded connection is verified against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Verify {
+    /// The server names.
+    pub names: NameTableId,
+    /// The split that leg and endpoint were chosen from.
+    pub split: SplitId,
+    /// Counters of the first route of the target: for what no name can be given to.
+    pub route_stats: StatsId,
+}
+
+/// What the acceptor needs to know of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Accept {
+    /// The frontend.
+    pub frontend: FrontendId,
+    /// The client's namespace, if its own routes decide.
+    pub namespace: Option<NamespaceId>,
+    /// Counters of the first route of the target.
+    pub route_stats: StatsId,
 }
 
 /// Why a connection is refused, and where that is counted.
@@ -67,49 +96,101 @@ pub fn decide<'a, E: Env>(env: &'a E, key: &FrontendKey) -> Verdict<'a> {
         return Verdict::Pass(Pass::NotFrontend);
     };
     let mut target = &frontend.everyone;
+    let mut scope = None;
     if frontend.is_scoped()
         && let Some(namespace) = env.client_namespace()
         && let Some(own) = env.scoped(&ScopedKey { frontend: frontend.id, namespace })
     {
         target = own;
+        scope = Some(namespace);
     }
-    let split = match target.kind() {
+    let reject = |reason| Verdict::Reject(Reject { stats: target.route_stats, reason });
+    let kind = target.kind();
+    match kind {
         TargetKind::Pass => return Verdict::Pass(Pass::NotForThisClient),
-        TargetKind::Split(split) => split,
-        TargetKind::Reject(reason) => return Verdict::Reject(Reject { stats: target.route_stats, reason }),
-    };
+        TargetKind::Reject(reason) => return reject(reason),
+        TargetKind::Split(_) | TargetKind::Verify(_, _) | TargetKind::Accept(_) => {}
+    }
     match env.agent_lost() {
         None | Some(OnAgentLoss::Freeze) => {}
         Some(OnAgentLoss::Bypass) => return Verdict::Pass(Pass::AgentLost),
-        Some(OnAgentLoss::Reject) => {
-            return Verdict::Reject(Reject { stats: target.route_stats, reason: Reason::AgentLost });
-        }
+        Some(OnAgentLoss::Reject) => return reject(Reason::AgentLost),
     }
-    let missing = Verdict::Reject(Reject { stats: target.route_stats, reason: Reason::TableMiss });
+    let (split, verify) = match kind {
+        TargetKind::Split(split) => (split, None),
+        TargetKind::Verify(split, names) => (split, Some(Verify { names, split, route_stats: target.route_stats })),
+        TargetKind::Accept(_) => {
+            return Verdict::Accept(Accept {
+                frontend: frontend.id,
+                namespace: scope,
+                route_stats: target.route_stats,
+            });
+        }
+        // Both have returned above.
+        TargetKind::Pass | TargetKind::Reject(_) => return reject(Reason::TableMiss),
+    };
     let Some(value) = env.split(split) else {
-        return missing;
+        return reject(Reason::TableMiss);
     };
-    let Some(leg) = pick(env, value) else {
-        return missing;
+    let index = pick(env, value);
+    follow(env, value, index, target.route_stats, EndpointId(0), verify)
+}
+
+/// Decides what a connection of the acceptor leads to.
+///
+/// Takes a ticket if the split's weights decide, so it must be called once a connection.
+#[inline(always)]
+pub fn dial<'a, E: Env>(env: &'a E, dial: &Dial) -> Verdict<'a> {
+    let (split, leg, avoid) = match dial.kind() {
+        DialKind::Reject(stats, reason) => return Verdict::Reject(Reject { stats, reason }),
+        DialKind::Split(split) => (split, None, EndpointId(0)),
+        DialKind::Leg(split, leg, avoid) => (split, Some(leg), avoid),
     };
-    let id = match leg.kind() {
-        LegKind::Backend(backend) => backend,
-        LegKind::Reject(reason) => return Verdict::Reject(Reject { stats: leg.stats, reason }),
+    let Some(value) = env.split(split) else {
+        return Verdict::Reject(Reject { stats: StatsId(0), reason: Reason::TableMiss });
+    };
+    let index = match leg {
+        Some(leg) => usize::from(leg),
+        None => pick(env, value),
+    };
+    follow(env, value, index, StatsId(0), avoid, None)
+}
+
+/// Follows a leg to one of its endpoints, if possible another than `avoid`.
+#[inline(always)]
+fn follow<'a, E: Env>(
+    env: &'a E,
+    split: &Split,
+    index: usize,
+    route_stats: StatsId,
+    avoid: EndpointId,
+    verify: Option<Verify>,
+) -> Verdict<'a> {
+    let Some(leg): Option<&Leg> = split.legs.get(index) else {
+        return Verdict::Reject(Reject { stats: route_stats, reason: Reason::TableMiss });
     };
     let reject = |reason| Verdict::Reject(Reject { stats: leg.stats, reason });
+    let id = match leg.kind() {
+        LegKind::Backend(backend) => backend,
+        LegKind::Reject(reason) => return reject(reason),
+    };
     let Some(backend) = env.backend(id) else {
         return reject(Reason::TableMiss);
     };
     if backend.count == 0 {
         return reject(Reason::NoEndpoints);
     }
-    match choose(env, value.policy(), id, backend) {
+    let chosen = choose(env, split.policy(), id, backend);
+    let chosen = if avoid == EndpointId(0) { chosen } else { choose_other(env, id, backend, avoid).or(chosen) };
+    match chosen {
         Some(chosen) => Verdict::Forward(Forward {
             leg: leg.stats,
+            leg_index: index as u8,
             backend: backend.state,
             n_endpoints: backend.count,
             endpoint: chosen.endpoint,
             state: chosen.state,
+            verify,
         }),
         None => reject(Reason::TableMiss),
     }

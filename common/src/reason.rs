@@ -32,11 +32,27 @@ pub enum Reason {
     TableMiss = 10,
     /// No DNS answer has been seen yet for the host name of a Backend.
     NotResolved = 11,
+    /// The ClientHello names no server, so no TLSRoute can match it.
+    NoServerName = 12,
+    /// No TLSRoute has the server name (or none of the offered ALPN protocols).
+    NameNotMatched = 13,
+    /// The first bytes are not a TLS ClientHello.
+    NotTls = 14,
+    /// The ClientHello is longer than 64 KiB.
+    HelloTooBig = 15,
+    /// The ClientHello was not whole within the deadline of the accept path.
+    HelloTooSlow = 16,
+    /// The acceptor has no listener in the client's network namespace.
+    NoAcceptor = 17,
+    /// The acceptor holds as many unfinished ClientHellos as it may.
+    AcceptorFull = 18,
+    /// The acceptor could not connect to an endpoint, nor to a second one.
+    BackendUnreachable = 19,
 }
 
 impl Reason {
     /// Every reason, in ABI order.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 20] = [
         Self::Forwarded,
         Self::NotFrontend,
         Self::InvalidKind,
@@ -49,6 +65,14 @@ impl Reason {
         Self::AgentLost,
         Self::TableMiss,
         Self::NotResolved,
+        Self::NoServerName,
+        Self::NameNotMatched,
+        Self::NotTls,
+        Self::HelloTooBig,
+        Self::HelloTooSlow,
+        Self::NoAcceptor,
+        Self::AcceptorFull,
+        Self::BackendUnreachable,
     ];
 
     /// Reads the ABI number; an unknown one is a broken table.
@@ -67,6 +91,14 @@ impl Reason {
             8 => Self::NoWeight,
             9 => Self::AgentLost,
             11 => Self::NotResolved,
+            12 => Self::NoServerName,
+            13 => Self::NameNotMatched,
+            14 => Self::NotTls,
+            15 => Self::HelloTooBig,
+            16 => Self::HelloTooSlow,
+            17 => Self::NoAcceptor,
+            18 => Self::AcceptorFull,
+            19 => Self::BackendUnreachable,
             _ => Self::TableMiss,
         }
     }
@@ -87,6 +119,14 @@ impl Reason {
             Self::AgentLost => "agent_lost",
             Self::TableMiss => "table_miss",
             Self::NotResolved => "not_resolved",
+            Self::NoServerName => "no_server_name",
+            Self::NameNotMatched => "name_not_matched",
+            Self::NotTls => "not_tls",
+            Self::HelloTooBig => "hello_too_big",
+            Self::HelloTooSlow => "hello_too_slow",
+            Self::NoAcceptor => "no_acceptor",
+            Self::AcceptorFull => "acceptor_full",
+            Self::BackendUnreachable => "backend_unreachable",
         }
     }
 
@@ -106,6 +146,14 @@ impl Reason {
             Self::AgentLost => "the agent is gone and --on-agent-loss is reject",
             Self::TableMiss => "a table entry is missing: report this as a bug",
             Self::NotResolved => "the Backend's host name has not been resolved yet",
+            Self::NoServerName => "the ClientHello names no server",
+            Self::NameNotMatched => "no TLSRoute has this server name and ALPN",
+            Self::NotTls => "the client does not speak TLS",
+            Self::HelloTooBig => "the ClientHello is longer than 64 KiB",
+            Self::HelloTooSlow => "the ClientHello took too long",
+            Self::NoAcceptor => "the agent has no listener in the client's network namespace",
+            Self::AcceptorFull => "too many unfinished ClientHellos",
+            Self::BackendUnreachable => "no connection to the backend",
         }
     }
 }

@@ -4,11 +4,15 @@ use aya_ebpf::{
     bindings::BPF_F_NO_PREALLOC,
     btf_maps::SkStorage,
     macros::{btf_map, map},
-    maps::{Array, HashMap, PerCpuArray, PerCpuHashMap, RingBuf},
+    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf},
 };
 use weir_common::abi::{
     ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
-    maps::{EVENT_BYTES, MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_SCOPED, MAX_SPLITS},
+    maps::{
+        EVENT_BYTES, MAX_ACCEPTS, MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_LISTENERS, MAX_NAMES,
+        MAX_SCOPED, MAX_SPLITS, REQUEST_BYTES,
+    },
+    names::{NAME_BYTES, NameKey, NameValue},
     settings::{Heartbeat, Settings},
     socket::SocketRecord,
     stats::{Counter, LegRecord, RejectKey},
@@ -16,6 +20,7 @@ use weir_common::abi::{
         Backend, BackendState, ClientKey, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue, ScopedKey,
         SlotKey, Split, Target,
     },
+    tls::{AcceptKey, AcceptRecord, Dial, Gathered, Listener, Ruling},
 };
 
 // Without preallocation a map costs memory for what it holds, not for what it could hold, and a
@@ -55,5 +60,23 @@ pub(crate) static REJECTS: PerCpuHashMap<RejectKey, u64> = PerCpuHashMap::with_m
 pub(crate) static COUNTERS: PerCpuArray<u64> = PerCpuArray::with_max_entries(Counter::COUNT, 0);
 #[map]
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(EVENT_BYTES, 0);
+/// The trie's key is a [`NameKey`]: its first word and then this many bytes.
+#[map]
+pub(crate) static NAMES: LpmTrie<[u8; 8 + NAME_BYTES], NameValue> = LpmTrie::with_max_entries(MAX_NAMES, FLAGS);
+#[map]
+pub(crate) static LISTENERS: HashMap<u64, Listener> = HashMap::with_max_entries(MAX_LISTENERS, FLAGS);
+#[map]
+pub(crate) static ACCEPTS: HashMap<AcceptKey, AcceptRecord> = HashMap::with_max_entries(MAX_ACCEPTS, FLAGS);
+#[map]
+pub(crate) static DIALS: HashMap<u64, Dial> = HashMap::with_max_entries(MAX_ACCEPTS, FLAGS);
+#[map]
+pub(crate) static RULINGS: LruHashMap<u64, Ruling> = LruHashMap::with_max_entries(MAX_ACCEPTS, 0);
+#[map]
+pub(crate) static REQUESTS: RingBuf = RingBuf::with_byte_size(REQUEST_BYTES, 0);
+/// Where a key is made: it is too long for the stack.
+#[map]
+pub(crate) static NAME_SCRATCH: PerCpuArray<NameKey> = PerCpuArray::with_max_entries(1, 0);
+#[btf_map]
+pub(crate) static GATHERED: SkStorage<Gathered> = SkStorage::new();
 #[btf_map]
 pub(crate) static SOCKETS: SkStorage<SocketRecord> = SkStorage::new();

@@ -9,7 +9,7 @@ use core::ptr;
 use weir_common::{
     abi::{
         ids::StatsId,
-        socket::{SocketRecord, Stage},
+        socket::{Hello, Path, SocketRecord, Stage, TlsRecord},
         stats::{Counter, EventKind, RejectKey},
         tables::{FrontendKey, TCP},
     },
@@ -130,6 +130,10 @@ pub(crate) fn connect<P: Peer>(peer: &P) -> i32 {
             redirect(peer, &key, &forward);
             ALLOW
         }
+        Verdict::Accept(accept) => {
+            count_reject(accept.route_stats, Reason::NoAcceptor);
+            DENY
+        }
         Verdict::Reject(reject) => {
             count_reject(reject.stats, reject.reason);
             // SAFETY: the helper has no preconditions.
@@ -166,7 +170,12 @@ fn redirect<P: Peer>(peer: &P, key: &FrontendKey, forward: &Forward<'_>) {
         n_endpoints: forward.n_endpoints,
         stage: Stage::Chosen as u8,
         suspect: u8::from(health::is_suspect(forward)),
-        reserved: [0; 6],
+        path: Path::Direct as u8,
+        hello: Hello::None as u8,
+        leg_index: forward.leg_index,
+        reason: 0,
+        reserved: [0; 2],
+        tls: TlsRecord::default(),
     };
     // SAFETY: the socket of this context. A socket that connects again keeps its old record, so the
     // record is written in any case.

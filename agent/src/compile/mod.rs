@@ -81,15 +81,19 @@ impl Compiler<'_> {
     fn frontend(&mut self, key: FrontendKey, frontend: &ir::Frontend) {
         let id = id::frontend(&key);
         let family = key.address.family();
-        let everyone = frontend.everyone.as_ref().map_or(Target::pass(), |route| self.target(route, family));
-        for (namespace, route) in &frontend.namespaces {
-            let target = self.target(route, family);
+        let everyone = frontend.everyone.as_ref().map_or(Target::pass(), |scope| self.scope(scope, family));
+        for (namespace, scope) in &frontend.namespaces {
+            let target = self.scope(scope, family);
             let namespace_id = id::namespace(namespace);
             self.out.names.namespaces.insert(namespace_id, namespace.clone());
             self.out.tables.scoped.insert(ScopedKey { frontend: id, namespace: namespace_id }, target);
         }
         let value = FrontendValue::new(id, everyone, !frontend.namespaces.is_empty());
         self.out.tables.frontends.insert(key, value);
+    }
+
+    fn scope(&mut self, scope: &ir::Scope, family: Family) -> Target {
+        scope.routes().first().map_or(Target::pass(), |route| self.target(route, family))
     }
 
     fn target(&mut self, key: &ir::RouteKey, family: Family) -> Target {

@@ -39,7 +39,7 @@ fn desired() -> Desired {
             (ip(address), 80),
             Frontend {
                 service: ObjectKey::new("shop", "web"),
-                everyone: Some(route_key("web")),
+                everyone: Some(ir::Scope::Tcp(route_key("web"))),
                 namespaces: BTreeMap::new(),
             },
         );
@@ -49,6 +49,7 @@ fn desired() -> Desired {
         Route {
             policy: Policy::PowerOfTwoChoices,
             legs: vec![leg("shop/v1:80", 90, Ok(service("v1"))), leg("shop/v2:80", 10, Err(Reason::BackendNotFound))],
+            tls: None,
         },
     );
     desired.backends.insert(

@@ -7,6 +7,7 @@ use serde::Serialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    time::Duration,
 };
 use weir_common::{
     abi::tables::{EndpointReadiness, Policy},
@@ -32,10 +33,51 @@ pub struct Desired {
 pub struct Frontend {
     /// The Service.
     pub service: ObjectKey,
-    /// The route for every client that has none of its own; `None` leaves them alone.
-    pub everyone: Option<RouteKey>,
+    /// What applies to every client that has no route of its own; `None` leaves them alone.
+    pub everyone: Option<Scope>,
     /// Consumer routes, by the clients' namespace.
-    pub namespaces: BTreeMap<String, RouteKey>,
+    pub namespaces: BTreeMap<String, Scope>,
+}
+
+impl Frontend {
+    /// Returns everything that applies to some clients.
+    pub fn scopes(&self) -> impl Iterator<Item = &Scope> + Clone {
+        self.everyone.iter().chain(self.namespaces.values())
+    }
+
+    /// Returns every route that is in force for some clients.
+    pub fn routes(&self) -> impl Iterator<Item = &RouteKey> + Clone {
+        self.scopes().flat_map(Scope::routes)
+    }
+}
+
+/// The routes in force for the same clients of a frontend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// One TCPRoute.
+    Tcp(RouteKey),
+    /// TLSRoutes, at least one, in order of precedence: of two with the same server name the first wins.
+    Tls(Vec<RouteKey>),
+}
+
+impl Scope {
+    /// Returns its routes, in order of precedence.
+    #[must_use]
+    pub fn routes(&self) -> &[RouteKey] {
+        match self {
+            Self::Tcp(route) => std::slice::from_ref(route),
+            Self::Tls(routes) => routes,
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, route) in self.routes().iter().enumerate() {
+            write!(f, "{}{route}", if i == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
 }
 
 /// Names a route. Later kinds sort beside TCPRoute.
@@ -60,6 +102,9 @@ pub enum RouteKind {
     /// TCPRoute.
     #[serde(rename = "TCPRoute")]
     Tcp,
+    /// TLSRoute.
+    #[serde(rename = "TLSRoute")]
+    Tls,
 }
 
 impl RouteKind {
@@ -68,6 +113,7 @@ impl RouteKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tcp => "TCPRoute",
+            Self::Tls => "TLSRoute",
         }
     }
 }
@@ -79,6 +125,21 @@ pub struct Route {
     pub policy: Policy,
     /// The legs in the order of the backendRefs, 1..=16.
     pub legs: Vec<Leg>,
+    /// What a TLSRoute matches; `None` for a TCPRoute.
+    pub tls: Option<TlsMatch>,
+}
+
+/// What a TLSRoute matches, and how it treats its connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsMatch {
+    /// Server names, lower case, `*.` in front for wildcards; 1..=1,024.
+    pub hostnames: Vec<String>,
+    /// ALPN protocols, one of which the client must offer (annotation `weir.dev/alpn`); empty if any
+    /// client will do.
+    pub alpn: Vec<String>,
+    /// How long a connection of the accept path may be idle (annotation `weir.dev/idle-timeout`); `None`
+    /// for ever.
+    pub idle_timeout: Option<Duration>,
 }
 
 /// A backendRef with its weight.

@@ -56,7 +56,7 @@ fn states() -> impl Strategy<Value = Desired> {
     (routes, frontends, backends).prop_map(|(routes, frontends, backends)| {
         let mut desired = Desired::default();
         for (i, (policy, legs)) in (0..).zip(routes) {
-            desired.routes.insert(route_key(i), ir::Route { policy, legs });
+            desired.routes.insert(route_key(i), ir::Route { policy, legs, tls: None });
         }
         for (i, endpoints) in (0..).zip(backends) {
             let endpoints = endpoints.into_iter().map(|host| ir::Endpoint {
@@ -73,8 +73,10 @@ fn states() -> impl Strategy<Value = Desired> {
                 (frontend_address(i), 80),
                 ir::Frontend {
                     service: ObjectKey::new("shop", "web"),
-                    everyone: everyone.map(route_key),
-                    namespaces: scopes.filter_map(|(name, route)| Some((name.to_owned(), route_key(route?)))).collect(),
+                    everyone: everyone.map(|i| ir::Scope::Tcp(route_key(i))),
+                    namespaces: scopes
+                        .filter_map(|(name, route)| Some((name.to_owned(), ir::Scope::Tcp(route_key(route?)))))
+                        .collect(),
                 },
             );
         }
@@ -88,6 +90,7 @@ fn answer(tables: &Tables, frontend: u8, namespace: Option<&str>, ticket: u64) -
     match decide(&env, &FrontendKey::tcp(frontend_address(frontend), 80)) {
         Verdict::Pass(pass) => format!("{pass:?}"),
         Verdict::Forward(forward) => format!("{:?} {}", forward.leg, forward.endpoint.address),
+        Verdict::Accept(accept) => format!("{accept:?}"),
         Verdict::Reject(reject) => format!("{reject:?}"),
     }
 }

@@ -30,7 +30,7 @@ pub fn express(old: &Resources, new: &Resources, desired: &Desired) -> Option<De
         part.routes.insert(judged.key, judged.route.ok()?);
     }
     for (address, frontend) in &desired.frontends {
-        let mut routes = frontend.everyone.iter().chain(frontend.namespaces.values());
+        let mut routes = frontend.routes();
         if routes.clone().any(|key| part.routes.contains_key(key)) {
             part.frontends.insert(*address, frontend.clone());
             for key in routes.by_ref() {

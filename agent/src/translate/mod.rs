@@ -67,8 +67,12 @@ fn frontends(
         };
         let frontend = ir::Frontend {
             service: (*service).clone(),
-            everyone: scopes.everyone.clone(),
-            namespaces: scopes.namespaces.clone(),
+            everyone: scopes.everyone.clone().map(ir::Scope::Tcp),
+            namespaces: scopes
+                .namespaces
+                .iter()
+                .map(|(name, route)| (name.clone(), ir::Scope::Tcp(route.clone())))
+                .collect(),
         };
         frontends.insert((*address, *port), frontend);
     }
@@ -86,7 +90,7 @@ fn in_force(
     let by_key: BTreeMap<&RouteKey, &Judged<'_>> = routes.iter().map(|route| (&route.key, route)).collect();
     let mut in_force = BTreeMap::new();
     let mut backends = BTreeMap::new();
-    for key in frontends.values().flat_map(|frontend| frontend.everyone.iter().chain(frontend.namespaces.values())) {
+    for key in frontends.values().flat_map(ir::Frontend::routes) {
         let Some(Ok(route)) = by_key.get(key).map(|judged| judged.route.as_ref()) else {
             continue;
         };

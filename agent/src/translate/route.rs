@@ -65,7 +65,7 @@ fn route(object: &TCPRoute, policy: Result<Policy, Finding>, legs: Vec<Leg>) -> 
         let all: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         return Err(Finding::new("UnsupportedValue", all.join("; ")));
     }
-    Ok(Route { policy: policy?, legs })
+    Ok(Route { policy: policy?, legs, tls: None })
 }
 
 fn parents<'a>(

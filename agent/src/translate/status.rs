@@ -175,7 +175,7 @@ fn leg_notes(route: &Judged<'_>, desired: &Desired, families: &Families<'_>) -> 
 fn families(desired: &Desired) -> Families<'_> {
     let mut families = Families::new();
     for ((address, _), frontend) in &desired.frontends {
-        for route in frontend.everyone.iter().chain(frontend.namespaces.values()) {
+        for route in frontend.routes() {
             families.entry(route).or_default().insert(address.family());
         }
     }

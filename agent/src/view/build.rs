@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     compile::tables::StatsName,
-    ir::{BackendKey, Leg, Route, RouteKey},
+    ir::{BackendKey, Leg, Route, RouteKey, Scope},
     stats::Snapshot,
 };
 use std::{
@@ -80,7 +80,7 @@ fn frontends(published: &Published) -> Vec<FrontendView> {
     let view = |(&(address, port), frontend): (&(Address, u16), &crate::ir::Frontend)| FrontendView {
         address: socket(address, port),
         service: frontend.service.to_string(),
-        everyone: frontend.everyone.as_ref().map(RouteKey::to_string),
+        everyone: frontend.everyone.as_ref().map(Scope::to_string),
         namespaces: frontend.namespaces.iter().map(|(name, route)| (name.clone(), route.to_string())).collect(),
     };
     published.desired.frontends.iter().map(view).collect()

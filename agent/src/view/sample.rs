@@ -105,13 +105,13 @@ fn desired() -> Desired {
         leg("shop/web-v2:80", 8, Ok(service("web-v2"))),
         leg("shop/web-v3:80", 2, Err(Reason::BackendNotFound)),
     ];
-    desired.routes.insert(web(), ir::Route { policy: Policy::PowerOfTwoChoices, legs });
+    desired.routes.insert(web(), ir::Route { policy: Policy::PowerOfTwoChoices, legs, tls: None });
     let legs = vec![leg("Backend batch/legacy", 1, Ok(static_backend()))];
-    desired.routes.insert(batch(), ir::Route { policy: Policy::ClientHash, legs });
+    desired.routes.insert(batch(), ir::Route { policy: Policy::ClientHash, legs, tls: None });
     let frontend = |scoped: bool| ir::Frontend {
         service: ObjectKey::new("shop", "web"),
-        everyone: Some(web()),
-        namespaces: scoped.then(|| ("batch".to_owned(), batch())).into_iter().collect(),
+        everyone: Some(ir::Scope::Tcp(web())),
+        namespaces: scoped.then(|| ("batch".to_owned(), ir::Scope::Tcp(batch()))).into_iter().collect(),
     };
     desired.frontends.insert((v4(1), 80), frontend(true));
     desired.frontends.insert((v6(), 80), frontend(false));

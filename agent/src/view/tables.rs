@@ -43,6 +43,8 @@ enum TargetRow {
     Pass,
     Split { split: String, route: String },
     Reject { reason: &'static str, route: String },
+    Verify { split: String, names: String, route: String },
+    Accept { names: String, route: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -146,6 +148,12 @@ impl Namer<'_> {
         match target.kind() {
             TargetKind::Pass => TargetRow::Pass,
             TargetKind::Split(split) => TargetRow::Split { split: hex(split.0), route: self.stats(target.route_stats) },
+            TargetKind::Verify(split, names) => {
+                TargetRow::Verify { split: hex(split.0), names: hex(names.0), route: self.stats(target.route_stats) }
+            }
+            TargetKind::Accept(names) => {
+                TargetRow::Accept { names: hex(names.0), route: self.stats(target.route_stats) }
+            }
             TargetKind::Reject(reason) => {
                 TargetRow::Reject { reason: reason.label(), route: self.stats(target.route_stats) }
             }

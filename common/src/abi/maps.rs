@@ -1,6 +1,6 @@
 //! Every map: name, kind, sizes and capacity. The agent checks pinned maps against this list.
 
-use super::{ids, settings, socket, stats, tables};
+use super::{ids, names, settings, socket, stats, tables, tls};
 use core::mem::size_of;
 
 /// What a map must look like before it is reused.
@@ -30,6 +30,10 @@ pub enum MapKind {
     PerCpuHash = 5,
     /// BPF_MAP_TYPE_PERCPU_ARRAY
     PerCpuArray = 6,
+    /// BPF_MAP_TYPE_LRU_HASH
+    LruHash = 9,
+    /// BPF_MAP_TYPE_LPM_TRIE
+    LpmTrie = 11,
     /// BPF_MAP_TYPE_SK_STORAGE
     SocketStorage = 24,
     /// BPF_MAP_TYPE_RINGBUF
@@ -48,6 +52,16 @@ pub const MAX_BACKENDS: u32 = 262_144;
 pub const MAX_ENDPOINTS: u32 = 2_097_152;
 /// Most client keys (cgroups and network namespaces).
 pub const MAX_CLIENTS: u32 = 65_536;
+/// Most server names, counted once a frontend and scope, old tables in their grace period included.
+pub const MAX_NAMES: u32 = 1_048_576;
+/// Most network namespaces with listeners of the acceptor.
+pub const MAX_LISTENERS: u32 = 16_384;
+/// Most connections on their way to the acceptor or from it.
+pub const MAX_ACCEPTS: u32 = 65_536;
+/// Bytes of the ring buffer of requests to the agent.
+pub const REQUEST_BYTES: u32 = 2 * 1024 * 1024;
+/// Longest ClientHello that the kernel program gathers from pieces, bytes; a power of two.
+pub const GATHER_BYTES: usize = 8_192;
 /// Bytes of the event ring buffer.
 pub const EVENT_BYTES: u32 = 256 * 1024;
 
@@ -56,7 +70,7 @@ const fn spec(name: &'static str, kind: MapKind, key: usize, value: usize, capac
 }
 
 /// All maps.
-pub const MAPS: [MapSpec; 17] = [
+pub const MAPS: [MapSpec; 25] = [
     spec(
         "FRONTENDS",
         MapKind::Hash,
@@ -91,5 +105,13 @@ pub const MAPS: [MapSpec; 17] = [
     spec("REJECTS", MapKind::PerCpuHash, size_of::<stats::RejectKey>(), 8, MAX_SPLITS),
     spec("COUNTERS", MapKind::PerCpuArray, 4, 8, stats::Counter::COUNT),
     spec("EVENTS", MapKind::RingBuffer, 0, 0, EVENT_BYTES),
+    spec("NAMES", MapKind::LpmTrie, size_of::<names::NameKey>(), size_of::<names::NameValue>(), MAX_NAMES),
+    spec("LISTENERS", MapKind::Hash, 8, size_of::<tls::Listener>(), MAX_LISTENERS),
+    spec("ACCEPTS", MapKind::Hash, size_of::<tls::AcceptKey>(), size_of::<tls::AcceptRecord>(), MAX_ACCEPTS),
+    spec("DIALS", MapKind::Hash, 8, size_of::<tls::Dial>(), MAX_ACCEPTS),
+    spec("RULINGS", MapKind::LruHash, 8, size_of::<tls::Ruling>(), MAX_ACCEPTS),
+    spec("REQUESTS", MapKind::RingBuffer, 0, 0, REQUEST_BYTES),
+    spec("NAME_SCRATCH", MapKind::PerCpuArray, 4, size_of::<names::NameKey>(), 1),
+    spec("GATHERED", MapKind::SocketStorage, 4, size_of::<tls::Gathered>(), 0),
     spec("SOCKETS", MapKind::SocketStorage, 4, size_of::<socket::SocketRecord>(), 0),
 ];

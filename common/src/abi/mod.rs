@@ -6,10 +6,12 @@
 
 pub mod ids;
 pub mod maps;
+pub mod names;
 pub mod settings;
 pub mod socket;
 pub mod stats;
 pub mod tables;
+pub mod tls;
 
 /// The version of every layout in this module; part of the pin path.
 pub const ABI_VERSION: u32 = 1;

@@ -1,6 +1,8 @@
 //! The decision tables. Ports are in host byte order, addresses in network byte order.
 
-use super::ids::{BackendId, BackendStateId, EndpointId, FrontendId, NamespaceId, SequenceId, SplitId, StatsId};
+use super::ids::{
+    BackendId, BackendStateId, EndpointId, FrontendId, NameTableId, NamespaceId, SequenceId, SplitId, StatsId,
+};
 use crate::{addr::Address, reason::Reason};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -39,8 +41,10 @@ impl FrontendKey {
 pub struct Target {
     /// Counters of the route that gave this target; 0 for [`TargetKind::Pass`].
     pub route_stats: StatsId,
-    /// The split, if this is [`TargetKind::Split`].
+    /// The split, if this is [`TargetKind::Split`] or [`TargetKind::Verify`].
     split: SplitId,
+    /// The server names, if this is [`TargetKind::Verify`] or [`TargetKind::Accept`].
+    names: NameTableId,
     kind: u8,
     reason: u8,
     reserved: [u8; 6],
@@ -55,25 +59,51 @@ pub enum TargetKind {
     Split(SplitId),
     /// Refuse every connection.
     Reject(Reason),
+    /// TLS, and every server name leads to this split: choose a leg of it, and end the connection if
+    /// the ClientHello asks for a name that is not in the table.
+    Verify(SplitId, NameTableId),
+    /// TLS, and the server name in the ClientHello chooses the split: the acceptor takes the connection.
+    Accept(NameTableId),
 }
 
 impl Target {
+    const NONE: Self = Self {
+        route_stats: StatsId(0),
+        split: SplitId(0),
+        names: NameTableId(0),
+        kind: 0,
+        reason: 0,
+        reserved: [0; 6],
+    };
+
     /// Leaves the connection alone.
     #[must_use]
     pub const fn pass() -> Self {
-        Self { route_stats: StatsId(0), split: SplitId(0), kind: 0, reason: 0, reserved: [0; 6] }
+        Self::NONE
     }
 
     /// Chooses a leg of `split`.
     #[must_use]
     pub const fn split(route_stats: StatsId, split: SplitId) -> Self {
-        Self { route_stats, split, kind: 1, reason: 0, reserved: [0; 6] }
+        Self { route_stats, split, kind: 1, ..Self::NONE }
     }
 
     /// Refuses every connection for `reason`.
     #[must_use]
     pub const fn reject(route_stats: StatsId, reason: Reason) -> Self {
-        Self { route_stats, split: SplitId(0), kind: 2, reason: reason as u8, reserved: [0; 6] }
+        Self { route_stats, kind: 2, reason: reason as u8, ..Self::NONE }
+    }
+
+    /// Chooses a leg of `split` and verifies the server name afterwards.
+    #[must_use]
+    pub const fn verify(route_stats: StatsId, split: SplitId, names: NameTableId) -> Self {
+        Self { route_stats, split, names, kind: 3, ..Self::NONE }
+    }
+
+    /// Gives the connection to the acceptor.
+    #[must_use]
+    pub const fn accept(route_stats: StatsId, names: NameTableId) -> Self {
+        Self { route_stats, names, kind: 4, ..Self::NONE }
     }
 
     /// Reads the target; an unknown tag rejects with [`Reason::TableMiss`].
@@ -84,6 +114,8 @@ impl Target {
             0 => TargetKind::Pass,
             1 => TargetKind::Split(self.split),
             2 => TargetKind::Reject(Reason::from_abi(self.reason)),
+            3 => TargetKind::Verify(self.split, self.names),
+            4 => TargetKind::Accept(self.names),
             _ => TargetKind::Reject(Reason::TableMiss),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     abi::{
-        ids::BackendId,
+        ids::{BackendId, EndpointId},
         tables::{Backend, Endpoint, EndpointState, Policy, SlotKey},
     },
     endpoint::eject::{is_ejected, may_skip},
@@ -61,6 +61,24 @@ pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &B
         }
     }
     Some(first)
+}
+
+/// Chooses a random endpoint other than `avoid` that is not ejected; `None` if none was met in a few tries.
+#[inline(always)]
+pub fn choose_other<'a, E: Env>(
+    env: &'a E,
+    id: BackendId,
+    backend: &Backend,
+    avoid: EndpointId,
+) -> Option<Candidate<'a>> {
+    let seed = env.random();
+    for attempt in 1..=TRIES {
+        let next = candidate(env, id, backend, scale(mix2(seed, u64::from(attempt)), backend.count))?;
+        if next.endpoint.id != avoid && !next.ejected {
+            return Some(next);
+        }
+    }
+    None
 }
 
 /// Looks an endpoint up. The clock and the backend are only asked about one that was ejected.

@@ -15,9 +15,9 @@ use core::hint::black_box;
 /// 2⁶⁴ divided by the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Chooses a leg of `split`. `None` means a broken table.
+/// Chooses a leg of `split`; returns its number, 0..[`MAX_LEGS`].
 #[inline(always)]
-pub fn pick<'a, E: Env>(env: &E, split: &'a Split) -> Option<&'a Leg> {
+pub fn pick<E: Env>(env: &E, split: &Split) -> usize {
     match split.policy() {
         Policy::PowerOfTwoChoices | Policy::RoundRobin | Policy::Random => {
             by_ticket(split, env.next_ticket(split.sequence))
@@ -26,10 +26,10 @@ pub fn pick<'a, E: Env>(env: &E, split: &'a Split) -> Option<&'a Leg> {
     }
 }
 
-/// Returns the leg of the n-th ticket.
+/// Returns the number of the leg of the n-th ticket.
 #[inline(always)]
 #[must_use]
-pub fn by_ticket(split: &Split, ticket: u64) -> Option<&Leg> {
+pub fn by_ticket(split: &Split, ticket: u64) -> usize {
     let point = split.phase.wrapping_add(ticket.wrapping_mul(GOLDEN));
     // The black box keeps the compiler from seeing comparisons and making them branches.
     let at = black_box(u64::from(scale(point, split.total)));
@@ -40,7 +40,7 @@ pub fn by_ticket(split: &Split, ticket: u64) -> Option<&Leg> {
     for cumulative in &split.cumulative {
         leg += is_less(at, u64::from(*cumulative)) ^ 1;
     }
-    split.legs.get(index(leg))
+    index(leg)
 }
 
 /// Bounds a leg's number in a way that the verifier sees. It is in bounds anyway.
@@ -55,7 +55,7 @@ fn is_less(a: u64, b: u64) -> u64 {
     a.wrapping_sub(b) >> 63
 }
 
-/// Returns the leg of a client: weighted rendezvous hashing.
+/// Returns the number of the leg of a client: weighted rendezvous hashing.
 ///
 /// Each leg draws an exponential variate −ln(u)/weight from the client's hash and the leg's name,
 /// and the smallest wins: a client's leg follows the weights, and when one weight changes, clients
@@ -63,13 +63,13 @@ fn is_less(a: u64, b: u64) -> u64 {
 /// rendezvous", 1998, with weights by Schindelhauer and Schomaker, 2005).
 #[inline(always)]
 #[must_use]
-pub fn by_client(split: &Split, client: u64) -> Option<&Leg> {
+pub fn by_client(split: &Split, client: u64) -> usize {
     // Larger than any draw, so that the first leg with a weight wins over it.
     let mut best = Draw { leg: 0, value: 1 << 42, weight: 1 };
     for (i, leg) in (0..).zip(&split.legs) {
         best = best.or_better(i, leg, client);
     }
-    split.legs.get(index(best.leg))
+    index(best.leg)
 }
 
 /// The winning leg so far.
@@ -141,7 +141,7 @@ mod tests {
         let mut got = vec![0_u64; weights.len()];
         let mut worst = 0_f64;
         for ticket in 0..n {
-            let leg = by_ticket(&split, ticket).expect("a leg");
+            let leg = split.legs.get(by_ticket(&split, ticket)).expect("a leg");
             got[leg.stats.0 as usize - 1] += 1;
             for (count, weight) in got.iter().zip(weights) {
                 let share = (ticket + 1) as f64 * f64::from(*weight) / f64::from(split.total);
@@ -176,7 +176,8 @@ mod tests {
     #[test]
     fn one_in_a_million_is_met_over_millions_of_tickets() {
         let split = split(&[1, 1_000_000], Policy::PowerOfTwoChoices, 0);
-        let hits = (0..10_000_010).filter(|&t| by_ticket(&split, t).unwrap().stats == StatsId(1)).count();
+        let hits =
+            (0..10_000_010).filter(|&t| split.legs.get(by_ticket(&split, t)).unwrap().stats == StatsId(1)).count();
         assert!((8..=12).contains(&hits), "{hits} hits instead of 10");
     }
 
@@ -202,8 +203,8 @@ mod tests {
             prop_assume!(weights.iter().any(|&w| w > 0));
             let split = split(&weights, policy, phase);
             let leg = match policy {
-                Policy::ClientHash => by_client(&split, ticket),
-                Policy::PowerOfTwoChoices | Policy::RoundRobin | Policy::Random => by_ticket(&split, ticket),
+                Policy::ClientHash => split.legs.get(by_client(&split, ticket)),
+                Policy::PowerOfTwoChoices | Policy::RoundRobin | Policy::Random => split.legs.get(by_ticket(&split, ticket)),
             };
             prop_assert!(leg.expect("a leg").weight() > 0);
         }
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn a_single_leg_gets_everything() {
         let split = split(&[7], Policy::PowerOfTwoChoices, 99);
-        assert!((0..1_000).all(|t| by_ticket(&split, t).unwrap().stats == StatsId(1)));
+        assert!((0..1_000).all(|t| split.legs.get(by_ticket(&split, t)).unwrap().stats == StatsId(1)));
     }
 
     #[test]
@@ -234,7 +235,7 @@ mod tests {
 
     fn clients_by_leg(weights: &[u32], clients: u64) -> Vec<u64> {
         let split = split(weights, Policy::ClientHash, 0);
-        (0..clients).map(|c| by_client(&split, crate::mix::mix(c)).expect("a leg").stats.0).collect()
+        (0..clients).map(|c| split.legs.get(by_client(&split, crate::mix::mix(c))).expect("a leg").stats.0).collect()
     }
 
     #[test]

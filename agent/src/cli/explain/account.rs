@@ -116,7 +116,7 @@ impl<'a> World<'a> {
         let frontend = self.translation.desired.frontends.get(&(address, port));
         let scoped = from.zip(frontend).and_then(|(name, frontend)| frontend.namespaces.get(name));
         let everyone = frontend.and_then(|frontend| frontend.everyone.as_ref());
-        let route = scoped.or(everyone);
+        let route = scoped.or(everyone).and_then(|scope| scope.routes().first());
         let scope = match (scoped, from) {
             (Some(_), Some(name)) => format!("clients of {name}"),
             (_, _) => "everyone".to_owned(),
@@ -157,6 +157,10 @@ impl<'a> World<'a> {
                 }
                 Verdict::Reject(reject) => {
                     *sample.rejected.entry((reject.stats, reject.reason)).or_default() += 1;
+                }
+                // The hello decides; without a server name there is none to show.
+                Verdict::Accept(accept) => {
+                    *sample.rejected.entry((accept.route_stats, Reason::NoServerName)).or_default() += 1;
                 }
                 Verdict::Forward(forward) => {
                     let endpoint = SocketAddr::new(forward.endpoint.address.into(), forward.endpoint.port);
@@ -264,7 +268,7 @@ impl<'a> World<'a> {
             let everyone = frontend.everyone.iter().map(|route| (route, "everyone else".to_owned()));
             let scoped = frontend.namespaces.iter().map(|(name, route)| (route, format!("clients of {name}")));
             for (other, whose) in everyone.chain(scoped) {
-                if Some(other) != route {
+                if other.routes().first() != route {
                     others.insert(Other { route: other.to_string(), why: format!("it is for {whose}") });
                 }
             }
