@@ -14,6 +14,7 @@ pub mod addr;
 pub mod decide;
 pub mod endpoint;
 pub mod env;
+pub mod hello;
 pub mod mix;
 pub mod reason;
 pub mod split;

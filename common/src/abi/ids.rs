@@ -55,3 +55,7 @@ id!(
     /// Names an endpoint of a backend: hash of the backend (whatever its other endpoints), address and port.
     EndpointId
 );
+id!(
+    /// Names a table of server names: hash of all names in it and of what they lead to.
+    NameTableId
+);
