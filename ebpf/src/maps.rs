@@ -12,7 +12,6 @@ use weir_common::abi::{
         EVENT_BYTES, MAX_ACCEPTS, MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_LISTENERS, MAX_NAMES,
         MAX_SCOPED, MAX_SPLITS, REQUEST_BYTES,
     },
-    names::{NAME_BYTES, NameKey, NameValue},
     settings::{Heartbeat, Settings},
     socket::SocketRecord,
     stats::{Counter, LegRecord, RejectKey},
@@ -22,6 +21,7 @@ use weir_common::abi::{
     },
     tls::{AcceptKey, AcceptRecord, Dial, Gathered, Listener, Ruling},
 };
+use weir_common::hello::{NameKey, NameValue};
 
 // Without preallocation a map costs memory for what it holds, not for what it could hold, and a
 // value is never changed under a reader: an update puts a new element in place of the old one.
@@ -62,7 +62,8 @@ pub(crate) static COUNTERS: PerCpuArray<u64> = PerCpuArray::with_max_entries(Cou
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(EVENT_BYTES, 0);
 /// The trie's key is a [`NameKey`]: its first word and then this many bytes.
 #[map]
-pub(crate) static NAMES: LpmTrie<[u8; 8 + NAME_BYTES], NameValue> = LpmTrie::with_max_entries(MAX_NAMES, FLAGS);
+pub(crate) static NAMES: LpmTrie<[u8; size_of::<NameKey>() - 4], NameValue> =
+    LpmTrie::with_max_entries(MAX_NAMES, FLAGS);
 #[map]
 pub(crate) static LISTENERS: HashMap<u64, Listener> = HashMap::with_max_entries(MAX_LISTENERS, FLAGS);
 #[map]

@@ -48,10 +48,6 @@ id!(
     BackendStateId
 );
 id!(
-    /// Names a table of server names: hash of all that it holds. Never changed in place.
-    NameTableId
-);
-id!(
     /// Names an endpoint of a backend: hash of the backend (whatever its other endpoints), address and port.
     EndpointId
 );

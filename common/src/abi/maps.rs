@@ -1,6 +1,7 @@
 //! Every map: name, kind, sizes and capacity. The agent checks pinned maps against this list.
 
-use super::{ids, names, settings, socket, stats, tables, tls};
+use super::{ids, settings, socket, stats, tables, tls};
+use crate::hello::{NameKey, NameValue};
 use core::mem::size_of;
 
 /// What a map must look like before it is reused.
@@ -52,7 +53,7 @@ pub const MAX_BACKENDS: u32 = 262_144;
 pub const MAX_ENDPOINTS: u32 = 2_097_152;
 /// Most client keys (cgroups and network namespaces).
 pub const MAX_CLIENTS: u32 = 65_536;
-/// Most server names, counted once a frontend and scope, old tables in their grace period included.
+/// Most server counted once a frontend and scope, old tables in their grace period included.
 pub const MAX_NAMES: u32 = 1_048_576;
 /// Most network namespaces with listeners of the acceptor.
 pub const MAX_LISTENERS: u32 = 16_384;
@@ -105,13 +106,13 @@ pub const MAPS: [MapSpec; 25] = [
     spec("REJECTS", MapKind::PerCpuHash, size_of::<stats::RejectKey>(), 8, MAX_SPLITS),
     spec("COUNTERS", MapKind::PerCpuArray, 4, 8, stats::Counter::COUNT),
     spec("EVENTS", MapKind::RingBuffer, 0, 0, EVENT_BYTES),
-    spec("NAMES", MapKind::LpmTrie, size_of::<names::NameKey>(), size_of::<names::NameValue>(), MAX_NAMES),
+    spec("NAMES", MapKind::LpmTrie, size_of::<NameKey>(), size_of::<NameValue>(), MAX_NAMES),
     spec("LISTENERS", MapKind::Hash, 8, size_of::<tls::Listener>(), MAX_LISTENERS),
     spec("ACCEPTS", MapKind::Hash, size_of::<tls::AcceptKey>(), size_of::<tls::AcceptRecord>(), MAX_ACCEPTS),
     spec("DIALS", MapKind::Hash, 8, size_of::<tls::Dial>(), MAX_ACCEPTS),
     spec("RULINGS", MapKind::LruHash, 8, size_of::<tls::Ruling>(), MAX_ACCEPTS),
     spec("REQUESTS", MapKind::RingBuffer, 0, 0, REQUEST_BYTES),
-    spec("NAME_SCRATCH", MapKind::PerCpuArray, 4, size_of::<names::NameKey>(), 1),
+    spec("NAME_SCRATCH", MapKind::PerCpuArray, 4, size_of::<NameKey>(), 1),
     spec("GATHERED", MapKind::SocketStorage, 4, size_of::<tls::Gathered>(), 0),
     spec("SOCKETS", MapKind::SocketStorage, 4, size_of::<socket::SocketRecord>(), 0),
 ];

@@ -6,7 +6,6 @@
 
 pub mod ids;
 pub mod maps;
-pub mod names;
 pub mod settings;
 pub mod socket;
 pub mod stats;

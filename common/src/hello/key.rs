@@ -22,7 +22,7 @@ const TABLE: usize = 8;
 
 /// Key of `NAMES`. The bytes behind `bits` mean nothing.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct NameKey {
     /// Length of the prefix (of a query: of the whole), in bits, host byte order.
     pub bits: u32,
