@@ -66,7 +66,8 @@ fn extensions<const EXTENSIONS: u32, B: Bytes + ?Sized>(bytes: &B, mut at: u32, 
         if at == end {
             break;
         }
-        let (Some(kind), Some(len)) = (bytes.u16(at), bytes.u16(at + 2)) else { return Err(Read::Malformed) };
+        let kind = bytes.u16(at).ok_or(Read::Malformed)?;
+        let len = bytes.u16(at + 2).ok_or(Read::Malformed)?;
         let data = Data { at: at + 4, len: u32::from(len) };
         at = data.at + data.len;
         let seen = match kind {
@@ -93,10 +94,9 @@ fn host_name<B: Bytes + ?Sized>(bytes: &B, data: Data) -> Result<Option<Span>, R
     if data.at == 0 {
         return Ok(None);
     }
-    let (Some(list), Some(kind), Some(len)) = (bytes.u16(data.at), bytes.u8(data.at + 2), bytes.u16(data.at + 3))
-    else {
-        return Err(Read::Malformed);
-    };
+    let list = bytes.u16(data.at).ok_or(Read::Malformed)?;
+    let kind = bytes.u8(data.at + 2).ok_or(Read::Malformed)?;
+    let len = bytes.u16(data.at + 3).ok_or(Read::Malformed)?;
     let adds_up = u32::from(list) + 2 == data.len && u32::from(len) + 5 == data.len;
     if !adds_up || kind != HOST_NAME || len == 0 {
         return Err(Read::Malformed);
