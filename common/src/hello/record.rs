@@ -41,8 +41,8 @@ fn header<B: Bytes + ?Sized>(bytes: &B) -> Result<u32, Read> {
     if u32::from(record) < HANDSHAKE_HEADER {
         return Err(Read::BeyondMe);
     }
-    let (high, low) = (bytes.u8(6).ok_or(more)?, bytes.u16(7).ok_or(more)?);
-    let body = (u32::from(high) << 16) | u32::from(low);
+    let high = u32::from(bytes.u8(6).ok_or(more)?) << 16;
+    let body = high | u32::from(bytes.u16(7).ok_or(more)?);
     if HANDSHAKE_HEADER + body > u32::from(record) {
         return Err(Read::BeyondMe);
     }
