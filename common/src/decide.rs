@@ -141,18 +141,17 @@ pub fn decide<'a, E: Env>(env: &'a E, key: &FrontendKey) -> Verdict<'a> {
 /// Takes a ticket if the split's weights decide, so it must be called once a connection.
 #[inline(always)]
 pub fn dial<'a, E: Env>(env: &'a E, dial: &Dial) -> Verdict<'a> {
-    let (split, leg, avoid) = match dial.kind() {
+    // A leg's number where there is none, too: in an option, the kernel's verifier would see a read of what
+    // was never written.
+    let (split, by_weight, leg, avoid) = match dial.kind() {
         DialKind::Reject(stats, reason) => return Verdict::Reject(Reject { stats, reason }),
-        DialKind::Split(split) => (split, None, EndpointId(0)),
-        DialKind::Leg(split, leg, avoid) => (split, Some(leg), avoid),
+        DialKind::Split(split) => (split, true, 0, EndpointId(0)),
+        DialKind::Leg(split, leg, avoid) => (split, false, leg, avoid),
     };
     let Some(value) = env.split(split) else {
         return Verdict::Reject(Reject { stats: StatsId(0), reason: Reason::TableMiss });
     };
-    let index = match leg {
-        Some(leg) => usize::from(leg),
-        None => pick(env, value),
-    };
+    let index = if by_weight { pick(env, value) } else { usize::from(leg) };
     follow(env, value, index, StatsId(0), avoid, None)
 }
 
@@ -180,8 +179,11 @@ fn follow<'a, E: Env>(
     if backend.count == 0 {
         return reject(Reason::NoEndpoints);
     }
-    let chosen = choose(env, split.policy(), id, backend);
-    let chosen = if avoid == EndpointId(0) { chosen } else { choose_other(env, id, backend, avoid).or(chosen) };
+    let chosen = if avoid == EndpointId(0) {
+        choose(env, split.policy(), id, backend)
+    } else {
+        choose_other(env, id, backend, avoid)
+    };
     match chosen {
         Some(chosen) => Verdict::Forward(Forward {
             leg: leg.stats,

@@ -9,7 +9,8 @@ use aya_ebpf::{
 };
 use weir_common::abi::{
     ids::StatsId,
-    stats::{Counter, Event, EventKind, LegRecord, RejectKey},
+    socket::SocketRecord,
+    stats::{Counter, Event, EventKind, LegRecord, Measure, RejectKey},
 };
 
 static NOTHING: LegRecord = LegRecord::EMPTY;
@@ -22,6 +23,22 @@ pub(crate) fn leg(stats: StatsId) -> Option<*mut LegRecord> {
     }
     let _ = STATS.insert(stats, &NOTHING, BPF_NOEXIST.into());
     STATS.get_ptr_mut(stats)
+}
+
+/// Counts a connection as opened under a leg that is known only now: by the name in its ClientHello.
+#[inline(always)]
+pub(crate) fn settled(record: &SocketRecord) {
+    let latency = record.opened_ns.saturating_sub(record.started_ns);
+    if let Some(leg) = leg(record.leg_stats) {
+        // SAFETY: a live per-CPU value; only this CPU writes it.
+        unsafe {
+            (*leg).stats.forwarded += 1;
+            (*leg).stats.attempted += 1;
+            (*leg).stats.opened += 1;
+            (*leg).stats.connect_ns += latency;
+            (*leg).times[Measure::ConnectLatency as usize].count(latency);
+        }
+    }
 }
 
 /// Counts a rejected connection.

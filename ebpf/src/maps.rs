@@ -4,7 +4,7 @@ use aya_ebpf::{
     bindings::BPF_F_NO_PREALLOC,
     btf_maps::SkStorage,
     macros::{btf_map, map},
-    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf},
+    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf},
 };
 use weir_common::abi::{
     ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
@@ -77,6 +77,9 @@ pub(crate) static REQUESTS: RingBuf = RingBuf::with_byte_size(REQUEST_BYTES, 0);
 /// Where a key is made: it is too long for the stack.
 #[map]
 pub(crate) static NAME_SCRATCH: PerCpuArray<NameKey> = PerCpuArray::with_max_entries(1, 0);
+/// The second program that judges packets, called by the first.
+#[map]
+pub(crate) static EGRESS_PIECE: ProgramArray = ProgramArray::with_max_entries(1, 0);
 #[btf_map]
 pub(crate) static GATHERED: SkStorage<Gathered> = SkStorage::new();
 #[btf_map]

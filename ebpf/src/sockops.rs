@@ -4,7 +4,7 @@
 //! send a SYN.
 
 use crate::{
-    count, health,
+    accept, count, health,
     maps::{SETTINGS, SOCKETS},
 };
 use aya_ebpf::{
@@ -21,8 +21,8 @@ use aya_ebpf::{
 use core::ptr;
 use weir_common::{
     abi::{
-        socket::{SocketRecord, Stage, Transferred},
-        stats::{ConnectFailure, Measure},
+        socket::{Hello, Path, SocketRecord, Stage, Transferred},
+        stats::{ConnectFailure, Counter, Measure},
     },
     addr::Address,
 };
@@ -60,6 +60,13 @@ fn on_syn(ctx: &SockOpsContext) {
     record.stage = Stage::Connecting as u8;
     // SAFETY: the context is valid while the program runs.
     unsafe { bpf_sock_ops_cb_flags_set(ctx.ops, BPF_SOCK_OPS_STATE_CB_FLAG as i32) };
+    if record.path == Path::Accept as u8 {
+        accept::announce(ctx, record);
+        return;
+    }
+    if record.awaits_hello() {
+        count::event(Counter::VerifyBegan);
+    }
     health::syn_sent(record);
 }
 
@@ -72,6 +79,17 @@ fn on_established(ctx: &SockOpsContext) {
     let now = now_ns();
     record.stage = Stage::Open as u8;
     record.opened_ns = now;
+    if record.path == Path::Accept as u8 {
+        return;
+    }
+    if record.path == Path::Verify as u8 {
+        // Counted under the leg of the route that the name selects; with TCP fast open it is known by now.
+        if record.hello == Hello::Verified as u8 {
+            count::settled(record);
+        }
+        health::opened(record);
+        return;
+    }
     let latency = now.saturating_sub(record.started_ns);
     if let Some(leg) = count::leg(record.leg_stats) {
         // SAFETY: a live per-CPU value; only this CPU writes it.
@@ -99,12 +117,33 @@ fn on_state(ctx: &SockOpsContext) {
 fn on_close(ctx: &SockOpsContext, record: &mut SocketRecord, old: u32) {
     let stage = record.stage;
     record.stage = Stage::Done as u8;
+    if record.path == Path::Accept as u8 {
+        accept::withdraw(ctx, record, stage);
+        return;
+    }
+    if record.awaits_hello() {
+        count::event(Counter::VerifyEnded);
+        if stage == Stage::Open as u8 {
+            // It never said what it wanted, so it counts as the first route's.
+            count::settled(record);
+        }
+    }
+    if record.hello == Hello::Rejected as u8 {
+        // Counted as rejected; the endpoint only has to know that it is gone.
+        if stage != Stage::Chosen as u8 {
+            health::closed(record);
+        }
+        return;
+    }
     if stage == Stage::Connecting as u8 {
         let failure = ConnectFailure::from_errno(socket_error(ctx));
         if let Some(leg) = count::leg(record.leg_stats) {
             // SAFETY: a live per-CPU value; only this CPU writes it.
             let stats = unsafe { &mut (*leg).stats };
             stats.attempted += 1;
+            if record.path == Path::Verify as u8 {
+                stats.forwarded += 1;
+            }
             if let Some(count) = stats.failed.get_mut(failure as usize) {
                 *count += 1;
             }
@@ -214,13 +253,13 @@ fn forget(ctx: &SockOpsContext) {
 }
 
 #[inline(always)]
-fn remote_port(ctx: &SockOpsContext) -> u16 {
+pub(crate) fn remote_port(ctx: &SockOpsContext) -> u16 {
     // The port is big-endian in the upper half of the word, unlike in other contexts (bpf.h).
     u16::from_be((ctx.remote_port() >> 16) as u16)
 }
 
 #[inline(always)]
-fn remote_address(ctx: &SockOpsContext) -> Address {
+pub(crate) fn remote_address(ctx: &SockOpsContext) -> Address {
     if ctx.family() == AF_INET {
         return Address::from_v4_octets(ctx.remote_ip4().to_ne_bytes());
     }

@@ -6,14 +6,29 @@
 use super::{CgroupRoot, Error, Pins, load::refused, pin::open_link, sys};
 use aya::{
     Ebpf,
-    programs::{CgroupAttachMode, CgroupSockAddr, Program, ProgramError, ProgramFd, SockOps, links::FdLink},
+    maps::{MapData, ProgramArray},
+    programs::{
+        CgroupAttachMode, CgroupSkb, CgroupSkbAttachType, CgroupSockAddr, Program, ProgramError, ProgramFd, SockOps,
+        links::FdLink,
+    },
 };
-use std::{fs, path::Path};
+use std::{fs, os::fd::AsFd, path::Path};
 
 /// The programs in the order of their attachment: first those that observe, last those that decide,
 /// so that no connection is redirected that the others would not see.
 const PROGRAMS: [&str; 5] =
     ["weir_sockops", "weir_getpeername4", "weir_getpeername6", "weir_connect4", "weir_connect6"];
+
+/// The program that reads ClientHellos: attached only while a frontend needs it, because every packet of
+/// the machine's sockets pays for it.
+pub(super) const EGRESS: &str = "weir_egress";
+
+/// The one that it leaves hellos in pieces to.
+pub(super) const EGRESS_PIECE: &str = "weir_egress_piece";
+
+/// The programs that choose for the acceptor. They are attached to the agent's own cgroup, unpinned: they
+/// end with the agent.
+const DIAL: [&str; 2] = ["weir_dial4", "weir_dial6"];
 
 /// An attached program.
 #[derive(Clone, Debug)]
@@ -31,10 +46,11 @@ impl Attachment {
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.name {
-            "weir_connect4" => "cgroup/connect4",
-            "weir_connect6" => "cgroup/connect6",
+            "weir_connect4" | "weir_dial4" => "cgroup/connect4",
+            "weir_connect6" | "weir_dial6" => "cgroup/connect6",
             "weir_getpeername4" => "cgroup/getpeername4",
             "weir_getpeername6" => "cgroup/getpeername6",
+            EGRESS => "cgroup_skb/egress",
             _ => "sockops",
         }
     }
@@ -57,13 +73,60 @@ impl Attachment {
     }
 }
 
-/// Loads and attaches every program.
+/// Loads and attaches every program that must always be there.
 pub(super) fn attach(object: &mut Ebpf, pins: &Pins, cgroup: &CgroupRoot) -> Result<Vec<Attachment>, Error> {
     // Every program must be accepted before the first one acts.
-    for name in PROGRAMS {
+    for name in PROGRAMS.into_iter().chain(DIAL) {
         load_program(object, name)?;
     }
     PROGRAMS.into_iter().map(|name| attach_program(object, name, &pins.link(name), cgroup)).collect()
+}
+
+/// Loads the program that reads ClientHellos, and lets it follow on the one of an earlier agent. Returns
+/// it if it is attached.
+pub(super) fn load_egress(
+    object: &mut Ebpf,
+    calls: &mut ProgramArray<MapData>,
+    pins: &Pins,
+    cgroup: &CgroupRoot,
+) -> Result<Option<Attachment>, Error> {
+    load_program(object, EGRESS_PIECE)?;
+    load_program(object, EGRESS)?;
+    let failed = |error: anyhow::Error| Error::Load { what: EGRESS_PIECE.to_owned(), source: error };
+    let piece = program(object, EGRESS_PIECE)?.fd().map_err(|error| failed(error.into()))?.try_clone();
+    let piece = piece.map_err(|error| failed(error.into()))?;
+    // Before the first program can call it; one that an earlier agent put there is replaced.
+    calls.set(0, &piece, 0).map_err(|source| super::maps::failed("EGRESS_PIECE", source))?;
+    let pin = pins.link(EGRESS);
+    if pin.exists() { attach_program(object, EGRESS, &pin, cgroup).map(Some) } else { Ok(None) }
+}
+
+/// Attaches the program that reads ClientHellos.
+pub(super) fn attach_egress(object: &mut Ebpf, pins: &Pins, cgroup: &CgroupRoot) -> Result<Attachment, Error> {
+    attach_program(object, EGRESS, &pins.link(EGRESS), cgroup)
+}
+
+/// Takes the program that reads ClientHellos off.
+pub(super) fn detach_egress(pins: &Pins) -> Result<(), Error> {
+    let pin = pins.link(EGRESS);
+    match fs::remove_file(&pin) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Load { what: format!("the removal of {}", pin.display()), source: error.into() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Attaches the programs that choose for the acceptor to the cgroup that the agent itself is in. If that
+/// is not below `cgroup`, the program that counts is needed there, too. They last as long as the links.
+pub(super) fn attach_dial(object: &mut Ebpf, own: &CgroupRoot, covered: bool) -> Result<Vec<FdLink>, Error> {
+    let names = (!covered).then_some("weir_sockops").into_iter().chain(DIAL);
+    let attached = names.map(|name| {
+        let program = program(object, name)?;
+        make_link(program, &own.folder)
+            .map_err(|source| Error::Load { what: format!("{name} at {}", own.path.display()), source })
+    });
+    attached.collect()
 }
 
 fn program<'a>(object: &'a mut Ebpf, name: &'static str) -> Result<&'a mut Program, Error> {
@@ -76,6 +139,7 @@ fn load_program(object: &mut Ebpf, name: &'static str) -> Result<(), Error> {
     let loaded = match expected(program(object, name)?) {
         Ok(Expected::SockAddr(program)) => program.load(),
         Ok(Expected::SockOps(program)) => program.load(),
+        Ok(Expected::Skb(program)) => program.load(),
         Err(error) => Err(error),
     };
     loaded.map_err(|error| refused(name, error.into()))
@@ -109,31 +173,40 @@ fn attach_program(object: &mut Ebpf, name: &'static str, pin: &Path, cgroup: &Cg
 }
 
 fn attach_new(program: &mut Program, pin: &Path, cgroup: &CgroupRoot) -> anyhow::Result<()> {
-    // Links always stand beside other programs; flags are for attachments without a link.
-    let mode = CgroupAttachMode::Single;
-    let link: FdLink = match expected(program)? {
-        Expected::SockAddr(program) => {
-            let id = program.attach(&cgroup.folder, mode)?;
-            program.take_link(id)?.try_into()?
-        }
-        Expected::SockOps(program) => {
-            let id = program.attach(&cgroup.folder, mode)?;
-            program.take_link(id)?.try_into()?
-        }
-    };
-    link.pin(pin)?;
+    make_link(program, &cgroup.folder)?.pin(pin)?;
     Ok(())
 }
 
-/// The two types of programs in the object.
+fn make_link(program: &mut Program, cgroup: impl AsFd) -> anyhow::Result<FdLink> {
+    // Links always stand beside other programs; flags are for attachments without a link.
+    let mode = CgroupAttachMode::Single;
+    Ok(match expected(program)? {
+        Expected::SockAddr(program) => {
+            let id = program.attach(cgroup, mode)?;
+            program.take_link(id)?.try_into()?
+        }
+        Expected::SockOps(program) => {
+            let id = program.attach(cgroup, mode)?;
+            program.take_link(id)?.try_into()?
+        }
+        Expected::Skb(program) => {
+            let id = program.attach(cgroup, CgroupSkbAttachType::Egress, mode)?;
+            program.take_link(id)?.try_into()?
+        }
+    })
+}
+
+/// The types of programs in the object.
 enum Expected<'a> {
     SockAddr(&'a mut CgroupSockAddr),
     SockOps(&'a mut SockOps),
+    Skb(&'a mut CgroupSkb),
 }
 
 fn expected(program: &mut Program) -> Result<Expected<'_>, ProgramError> {
-    if let Program::SockOps(program) = program {
-        return Ok(Expected::SockOps(program));
+    match program {
+        Program::SockOps(program) => Ok(Expected::SockOps(program)),
+        Program::CgroupSkb(program) => Ok(Expected::Skb(program)),
+        other => other.try_into().map(Expected::SockAddr),
     }
-    program.try_into().map(Expected::SockAddr)
 }

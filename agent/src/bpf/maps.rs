@@ -3,7 +3,7 @@
 use super::{Error, Pins, wire::Wire};
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, RingBuf},
+    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf},
 };
 use nix::time::{ClockId, clock_gettime};
 use weir_common::abi::{
@@ -37,6 +37,7 @@ pub(super) struct Maps {
     pub(super) stats: Counts<StatsId, LegRecord>,
     pub(super) rejects: Counts<RejectKey, u64>,
     pub(super) events: Option<RingBuf<MapData>>,
+    pub(super) egress_piece: ProgramArray<MapData>,
 }
 
 impl Maps {
@@ -58,6 +59,7 @@ impl Maps {
             stats: typed(object, "STATS")?,
             rejects: typed(object, "REJECTS")?,
             events: Some(typed(object, "EVENTS")?),
+            egress_piece: typed(object, "EGRESS_PIECE")?,
         })
     }
 

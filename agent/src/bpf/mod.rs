@@ -5,6 +5,7 @@
 
 mod apply;
 mod attach;
+mod border;
 mod btf;
 mod found;
 mod load;
@@ -18,13 +19,17 @@ mod sys;
 mod wire;
 
 pub use attach::Attachment;
+pub use border::{Border, RequestRing};
 pub use pin::{Pins, clean};
 pub use places::{Bpffs, CgroupRoot};
 pub use self_test::{Probe, run_probe};
 pub use stats::StatsReader;
 
 use crate::{compile::tables::Tables, plan::Op};
-use aya::maps::{MapData, RingBuf};
+use aya::{
+    maps::{MapData, RingBuf},
+    programs::links::FdLink,
+};
 use maps::Maps;
 use std::{collections::BTreeSet, path::PathBuf};
 use weir_common::abi::settings::{Settings, SockOffsets};
@@ -115,10 +120,14 @@ pub enum Error {
 pub struct Kernel {
     maps: Maps,
     attachments: Vec<Attachment>,
+    /// Whether the program that reads ClientHellos can be used here.
+    egress: Result<(), String>,
     cgroup: CgroupRoot,
     pins: Pins,
+    /// The programs that choose for the acceptor, as long as it runs.
+    dial: Vec<FdLink>,
     // Keeps the programs' file descriptors, which links need while they are replaced.
-    _object: aya::Ebpf,
+    object: aya::Ebpf,
 }
 
 impl Kernel {
@@ -136,8 +145,78 @@ impl Kernel {
         let mut maps = Maps::take(&mut object)?;
         maps.set_settings(&settings(found::sock_offsets()))?;
         maps.beat()?;
-        let attachments = attach::attach(&mut object, &pins, &cgroup)?;
-        Ok(Self { maps, attachments, cgroup, pins, _object: object })
+        let mut attachments = attach::attach(&mut object, &pins, &cgroup)?;
+        let egress = match attach::load_egress(&mut object, &mut maps.egress_piece, &pins, &cgroup) {
+            Ok(attached) => {
+                attachments.extend(attached);
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        Ok(Self { maps, attachments, egress, cgroup, pins, dial: Vec::new(), object })
+    }
+
+    /// Whether ClientHellos can be read as they leave; says what is missing if not.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel refused, in words.
+    pub fn can_verify(&self) -> Result<(), String> {
+        self.egress.clone()
+    }
+
+    /// Whether ClientHellos are read as they leave.
+    #[must_use]
+    pub fn is_verifying(&self) -> bool {
+        self.attachments.iter().any(|attachment| attachment.name == attach::EGRESS)
+    }
+
+    /// Attaches the program that reads ClientHellos as they leave, or takes it off. It must be attached
+    /// before a frontend asks for it, and stay as long as a connection waits for its judgement.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses.
+    pub fn set_verifying(&mut self, wanted: bool) -> Result<(), Error> {
+        if wanted && !self.is_verifying() {
+            self.attachments.push(attach::attach_egress(&mut self.object, &self.pins, &self.cgroup)?);
+        } else if !wanted && self.is_verifying() {
+            attach::detach_egress(&self.pins)?;
+            self.attachments.retain(|attachment| attachment.name != attach::EGRESS);
+        }
+        Ok(())
+    }
+
+    /// Lets the kernel choose for the acceptor's connections from now on, as long as this lives.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses, or the agent's own cgroup cannot be found.
+    pub fn choose_for_acceptor(&mut self) -> Result<(), Error> {
+        if self.dial.is_empty() {
+            let own = CgroupRoot::find(Some(&places::own_cgroup(&self.cgroup.mount)))?;
+            let covered = self.cgroup.covers(&own);
+            self.dial = attach::attach_dial(&mut self.object, &own, covered)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the acceptor's part of the maps.
+    ///
+    /// # Errors
+    ///
+    /// If a map cannot be opened a second time.
+    pub fn border(&self) -> Result<Border, Error> {
+        Border::open(&self.pins)
+    }
+
+    /// Opens the ring buffer of requests to the agent. Call it once: it has one reader.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened a second time.
+    pub fn requests(&self) -> Result<RequestRing, Error> {
+        Border::requests(&self.pins)
     }
 
     /// Returns what hangs where.

@@ -57,11 +57,30 @@ impl CgroupRoot {
         Ok(Self { mount: mount.unwrap_or_else(|| path.clone()), path, id, folder })
     }
 
+    /// Whether processes of another cgroup of the same hierarchy are in this one, too.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self.path.canonicalize(), other.path.canonicalize()) {
+            (Ok(here), Ok(there)) => there.starts_with(here),
+            _ => false,
+        }
+    }
+
     /// Whether this is the root of the whole hierarchy as this process sees it.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.path.canonicalize().ok() == self.mount.canonicalize().ok()
     }
+}
+
+/// Returns the folder of the cgroup that this process is in. Where it cannot be told (a mount of a part of
+/// the hierarchy only), the root as it is seen here, which the process is always in.
+pub(super) fn own_cgroup(mount: &Path) -> PathBuf {
+    let own = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| {
+        let path = text.lines().find_map(|line| line.strip_prefix("0::/").map(str::to_owned))?;
+        Some(mount.join(path))
+    });
+    own.filter(|path| path.is_dir()).unwrap_or_else(|| mount.to_owned())
 }
 
 /// Returns the first mount point of a cgroup2 file system, also in a hybrid layout.

@@ -86,6 +86,14 @@ families! {
     EVENTS_LOST: Counter "weir_events_lost" NODE;
     /// Times that an endpoint was ejected.
     EJECTIONS: Counter "weir_ejections" NODE;
+    /// Connections whose ClientHello was to be verified as it left.
+    VERIFY_BEGAN: Counter "weir_hello_verifications_started" NODE;
+    /// Those whose ClientHello was verified or rejected, or that ended before.
+    VERIFY_ENDED: Counter "weir_hello_verifications_finished" NODE;
+    /// Requests of the programs to the agent that found no room; they are made again with the next packet.
+    REQUESTS_LOST: Counter "weir_requests_lost" NODE;
+    /// Connections to the acceptor, or ClientHellos in pieces, that found no memory.
+    NO_ROOM: Counter "weir_hello_no_room" NODE;
     /// Always 1; the version is in the label.
     BUILD: Gauge "weir_build_info" &["version"];
     /// 1 when a state is applied and every program is attached, else 0.

@@ -36,6 +36,10 @@ const fn family_of(counter: Counter) -> Family {
         Counter::NoSocketRecord => UNTRACKED,
         Counter::EventLost => EVENTS_LOST,
         Counter::Ejected => EJECTIONS,
+        Counter::VerifyBegan => VERIFY_BEGAN,
+        Counter::VerifyEnded => VERIFY_ENDED,
+        Counter::RequestLost => REQUESTS_LOST,
+        Counter::NoRoom => NO_ROOM,
     }
 }
 

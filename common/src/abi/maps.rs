@@ -27,6 +27,8 @@ pub enum MapKind {
     Hash = 1,
     /// BPF_MAP_TYPE_ARRAY
     Array = 2,
+    /// BPF_MAP_TYPE_PROG_ARRAY
+    ProgramArray = 3,
     /// BPF_MAP_TYPE_PERCPU_HASH
     PerCpuHash = 5,
     /// BPF_MAP_TYPE_PERCPU_ARRAY
@@ -71,7 +73,7 @@ const fn spec(name: &'static str, kind: MapKind, key: usize, value: usize, capac
 }
 
 /// All maps.
-pub const MAPS: [MapSpec; 25] = [
+pub const MAPS: [MapSpec; 26] = [
     spec(
         "FRONTENDS",
         MapKind::Hash,
@@ -113,6 +115,7 @@ pub const MAPS: [MapSpec; 25] = [
     spec("RULINGS", MapKind::LruHash, 8, size_of::<tls::Ruling>(), MAX_ACCEPTS),
     spec("REQUESTS", MapKind::RingBuffer, 0, 0, REQUEST_BYTES),
     spec("NAME_SCRATCH", MapKind::PerCpuArray, 4, size_of::<NameKey>(), 1),
+    spec("EGRESS_PIECE", MapKind::ProgramArray, 4, 4, 1),
     spec("GATHERED", MapKind::SocketStorage, 4, size_of::<tls::Gathered>(), 0),
     spec("SOCKETS", MapKind::SocketStorage, 4, size_of::<socket::SocketRecord>(), 0),
 ];

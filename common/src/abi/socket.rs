@@ -118,6 +118,15 @@ pub struct TlsRecord {
     pub started: u32,
 }
 
+impl SocketRecord {
+    /// Whether the ClientHello still has to be read.
+    #[inline(always)]
+    #[must_use]
+    pub const fn awaits_hello(&self) -> bool {
+        self.hello == Hello::Pending as u8 || self.hello == Hello::Held as u8
+    }
+}
+
 /// What a connection moved.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]

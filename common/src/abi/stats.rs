@@ -245,14 +245,32 @@ pub enum Counter {
     EventLost = 4,
     /// An endpoint was ejected.
     Ejected = 5,
+    /// A connection whose ClientHello is to be verified sent its SYN.
+    VerifyBegan = 6,
+    /// A ClientHello was verified or rejected, or its connection ended before. Never more than those begun.
+    VerifyEnded = 7,
+    /// A request to the agent found no room in the ring buffer; it is made again with the next packet.
+    RequestLost = 8,
+    /// No memory for a record of a connection to the acceptor, or for a ClientHello in pieces.
+    NoRoom = 9,
 }
 
 impl Counter {
     /// How many counters there are.
-    pub const COUNT: u32 = 6;
+    pub const COUNT: u32 = 10;
     /// Every counter.
-    pub const ALL: [Self; Self::COUNT as usize] =
-        [Self::UnknownClient, Self::TableMiss, Self::Bypassed, Self::NoSocketRecord, Self::EventLost, Self::Ejected];
+    pub const ALL: [Self; Self::COUNT as usize] = [
+        Self::UnknownClient,
+        Self::TableMiss,
+        Self::Bypassed,
+        Self::NoSocketRecord,
+        Self::EventLost,
+        Self::Ejected,
+        Self::VerifyBegan,
+        Self::VerifyEnded,
+        Self::RequestLost,
+        Self::NoRoom,
+    ];
 
     /// Returns the metric label.
     #[must_use]
@@ -264,6 +282,10 @@ impl Counter {
             Self::NoSocketRecord => "no_socket_record",
             Self::EventLost => "event_lost",
             Self::Ejected => "ejected",
+            Self::VerifyBegan => "verify_began",
+            Self::VerifyEnded => "verify_ended",
+            Self::RequestLost => "request_lost",
+            Self::NoRoom => "no_room",
         }
     }
 }

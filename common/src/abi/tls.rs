@@ -77,7 +77,8 @@ pub struct AcceptRecord {
     pub device: u32,
     /// The dialled port, host byte order.
     pub frontend_port: u16,
-    pub(crate) reserved: u16,
+    /// Always 0.
+    pub reserved: u16,
 }
 
 /// Value of `DIALS`, keyed by the cookie of a socket of the acceptor: what its next connect() to

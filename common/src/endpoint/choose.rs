@@ -63,7 +63,8 @@ pub fn choose<'a, E: Env>(env: &'a E, policy: Policy, id: BackendId, backend: &B
     Some(first)
 }
 
-/// Chooses a random endpoint other than `avoid` that is not ejected; `None` if none was met in a few tries.
+/// Chooses a random endpoint other than `avoid` that is not ejected, or any if none was met in a few tries.
+/// `None` means a broken table.
 #[inline(always)]
 pub fn choose_other<'a, E: Env>(
     env: &'a E,
@@ -78,7 +79,7 @@ pub fn choose_other<'a, E: Env>(
             return Some(next);
         }
     }
-    None
+    candidate(env, id, backend, scale(seed, backend.count))
 }
 
 /// Looks an endpoint up. The clock and the backend are only asked about one that was ejected.
