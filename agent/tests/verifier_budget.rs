@@ -8,8 +8,8 @@ use weir_common::abi::settings::{Ejection, OnAgentLoss, Settings};
 /// Most instructions that the verifier may follow, by program. A program that needs more has grown
 /// branches that should be looked at before the number is raised.
 const BUDGETS: [(&str, u32); 6] = [
-    ("weir_connect4", 16_000),
-    ("weir_connect6", 16_000),
+    ("weir_connect4", 50_000),
+    ("weir_connect6", 50_000),
     ("weir_getpeername4", 200),
     ("weir_getpeername6", 200),
     ("weir_sockops", 10_000),

@@ -2,7 +2,7 @@
 
 use super::{
     Error,
-    maps::{Maps, Table, failed},
+    maps::{Maps, Table, failed, trie_key},
     wire::Wire,
 };
 use crate::plan::{Op, Retired};
@@ -27,12 +27,16 @@ pub(super) fn apply(maps: &mut Maps, op: &Op) -> Result<(), Error> {
         Op::PutRing(key, value) => put(&mut maps.rings, "RINGS", key, value),
         Op::PutBackend(key, value) => put(&mut maps.backends, "BACKENDS", key, value),
         Op::PutSplit(key, value) => put(&mut maps.splits, "SPLITS", key, value),
+        Op::PutName(key, value) => {
+            maps.names.insert(&trie_key(&key), Wire(value), ANY).map_err(|error| failed("NAMES", error))
+        }
         Op::PutClient(key, value) => put(&mut maps.clients, "CLIENTS", key, value),
         Op::PutScoped(key, value) => put(&mut maps.scoped, "SCOPED", key, value),
         Op::PutFrontend(key, value) => put(&mut maps.frontends, "FRONTENDS", key, value),
         Op::DeleteFrontend(key) => delete(&mut maps.frontends, "FRONTENDS", key),
         Op::DeleteScoped(key) => delete(&mut maps.scoped, "SCOPED", key),
         Op::DeleteClient(key) => delete(&mut maps.clients, "CLIENTS", key),
+        Op::DeleteName(key) => absent(maps.names.remove(&trie_key(&key))).map_err(|error| failed("NAMES", error)),
         Op::Retire(retired) => match retired {
             Retired::Split(id) => delete(&mut maps.splits, "SPLITS", id),
             Retired::Tickets(id) => delete(&mut maps.tickets, "TICKETS", id),
@@ -41,6 +45,8 @@ pub(super) fn apply(maps: &mut Maps, op: &Op) -> Result<(), Error> {
             Retired::Endpoint(key) => delete(&mut maps.endpoints, "ENDPOINTS", key),
             Retired::Ring(key) => delete(&mut maps.rings, "RINGS", key),
             Retired::EndpointState(id) => delete(&mut maps.endpoint_states, "ENDPOINT_STATES", id),
+            // Each of its names is an operation.
+            Retired::NameTable(_) => Ok(()),
             Retired::Stats(id) => forget_counts(maps, id),
         },
     }

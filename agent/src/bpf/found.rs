@@ -3,11 +3,14 @@
 use super::{
     Error,
     btf::Btf,
-    maps::{Counts, Maps, Table, failed},
+    maps::{Counts, Maps, Table, failed, name_key},
 };
 use crate::{compile::tables::Tables, plan::Retired};
 use std::collections::{BTreeMap, BTreeSet};
-use weir_common::abi::settings::SockOffsets;
+use weir_common::{
+    abi::settings::SockOffsets,
+    hello::{NameKey, NameValue},
+};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Reads the tables that the maps hold.
@@ -16,11 +19,22 @@ pub(super) fn tables(maps: &Maps) -> Result<Tables, Error> {
         frontends: entries(&maps.frontends, "FRONTENDS")?,
         scoped: entries(&maps.scoped, "SCOPED")?,
         splits: entries(&maps.splits, "SPLITS")?,
+        names: names(maps)?,
+        // The kernel has no such table: the routes that ask for ALPN come with the first state.
+        alpns: BTreeMap::new(),
         backends: entries(&maps.backends, "BACKENDS")?,
         endpoints: entries(&maps.endpoints, "ENDPOINTS")?,
         rings: entries(&maps.rings, "RINGS")?,
         clients: entries(&maps.clients, "CLIENTS")?,
     })
+}
+
+fn names(maps: &Maps) -> Result<BTreeMap<NameKey, NameValue>, Error> {
+    maps.names
+        .iter()
+        .map(|entry| entry.map(|(key, value)| (name_key(&key), value.0)))
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed("NAMES", error))
 }
 
 /// Lists shared states, tickets and counters: they may be left over from what is gone from the tables.

@@ -3,22 +3,33 @@
 use super::{Error, Pins, wire::Wire};
 use aya::{
     Ebpf,
-    maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf},
-};
-use nix::time::{ClockId, clock_gettime};
-use weir_common::abi::{
-    ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
-    settings::{Heartbeat, Settings},
-    stats::{LegRecord, RejectKey},
-    tables::{
-        Backend, BackendState, ClientKey, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue, ScopedKey,
-        SlotKey, Split, Target,
+    maps::{
+        Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap, ProgramArray, RingBuf,
+        lpm_trie::{Key, LpmTrie},
     },
 };
+use nix::time::{ClockId, clock_gettime};
+use weir_common::{
+    abi::{
+        ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
+        settings::{Heartbeat, Settings},
+        stats::{LegRecord, RejectKey},
+        tables::{
+            Backend, BackendState, ClientKey, Endpoint, EndpointState, FrontendKey, FrontendValue, RingValue,
+            ScopedKey, SlotKey, Split, Target,
+        },
+    },
+    hello::{NameKey, NameValue},
+};
+use zerocopy::IntoBytes;
 
 pub(super) type Table<K, V> = HashMap<MapData, Wire<K>, Wire<V>>;
 pub(super) type Counts<K, V> = PerCpuHashMap<MapData, Wire<K>, Wire<V>>;
+pub(super) type NameTrie = LpmTrie<MapData, [u8; NAME_DATA], Wire<NameValue>>;
 pub(super) type HeartbeatMap = Array<MapData, Wire<Heartbeat>>;
+
+/// Bytes of a server name's key behind its length.
+const NAME_DATA: usize = size_of::<NameKey>() - size_of::<u32>();
 
 /// Every map that the agent uses.
 pub(super) struct Maps {
@@ -26,6 +37,7 @@ pub(super) struct Maps {
     pub(super) scoped: Table<ScopedKey, Target>,
     pub(super) splits: Table<SplitId, Split>,
     pub(super) tickets: Table<SequenceId, u64>,
+    pub(super) names: NameTrie,
     pub(super) backends: Table<BackendId, Backend>,
     pub(super) backend_states: Table<BackendStateId, BackendState>,
     pub(super) endpoints: Table<SlotKey, Endpoint>,
@@ -48,6 +60,7 @@ impl Maps {
             scoped: typed(object, "SCOPED")?,
             splits: typed(object, "SPLITS")?,
             tickets: typed(object, "TICKETS")?,
+            names: typed(object, "NAMES")?,
             backends: typed(object, "BACKENDS")?,
             backend_states: typed(object, "BACKEND_STATES")?,
             endpoints: typed(object, "ENDPOINTS")?,
@@ -70,6 +83,21 @@ impl Maps {
     pub(super) fn beat(&mut self) -> Result<(), Error> {
         beat(&mut self.heartbeat)
     }
+}
+
+/// Returns the trie's form of a server name's key.
+pub(super) fn trie_key(key: &NameKey) -> Key<[u8; NAME_DATA]> {
+    let mut data = [0; NAME_DATA];
+    data.copy_from_slice(&key.as_bytes()[size_of::<u32>()..]);
+    Key::new(key.bits, data)
+}
+
+/// Returns the server name's key of one of the trie.
+pub(super) fn name_key(key: &Key<[u8; NAME_DATA]>) -> NameKey {
+    let mut name = NameKey::EMPTY;
+    name.as_mut_bytes()[size_of::<u32>()..].copy_from_slice(&key.data());
+    name.bits = key.prefix_len();
+    name
 }
 
 /// Writes the time into the heartbeat.

@@ -3,13 +3,16 @@
 
 use crate::ir::{BackendKey, BackendKind, RouteKey};
 use siphasher::sip::SipHasher13;
-use std::hash::Hasher;
+use std::{collections::BTreeMap, hash::Hasher};
 use weir_common::{
     abi::{
-        ids::{BackendId, BackendStateId, EndpointId, FrontendId, NamespaceId, SequenceId, SplitId, StatsId},
+        ids::{
+            BackendId, BackendStateId, EndpointId, FrontendId, NameTableId, NamespaceId, SequenceId, SplitId, StatsId,
+        },
         tables::{Endpoint, FrontendKey, Leg, Policy},
     },
     addr::{Address, Family},
+    hello::{Candidate, NameValue},
 };
 use zerocopy::IntoBytes;
 
@@ -95,6 +98,28 @@ pub(super) fn sequence(route: &RouteKey, family: Family, policy: Policy, legs: &
 
 pub(super) fn split(sequence: SequenceId, legs: &[Leg]) -> SplitId {
     SplitId(Encoder::new("split").field(sequence.as_bytes()).field(legs.as_bytes()).finish())
+}
+
+/// Names the routes that ask for ALPN under one server name.
+pub(super) fn alpns(set: &BTreeMap<Vec<u8>, Candidate>) -> u64 {
+    let mut encoder = Encoder::new("alpn");
+    for (protocol, Candidate { rank, matched }) in set {
+        encoder = encoder
+            .field(protocol)
+            .field(&rank.to_le_bytes())
+            .field(matched.split.as_bytes())
+            .field(matched.route_stats.as_bytes());
+    }
+    encoder.finish()
+}
+
+/// Names a table of server names.
+pub(super) fn names(names: &BTreeMap<String, NameValue>) -> NameTableId {
+    let mut encoder = Encoder::new("names");
+    for (name, value) in names {
+        encoder = encoder.field(name.as_bytes()).field(value.as_bytes());
+    }
+    NameTableId(encoder.finish())
 }
 
 /// Where a node starts in a sequence: different nodes, and a sequence that begins anew, start at

@@ -5,22 +5,26 @@
 mod backend;
 pub mod host_env;
 mod id;
+pub mod name;
+mod outcome;
+pub mod path;
 mod ring;
 mod route;
 pub mod tables;
+mod tls;
+
+pub use outcome::{name_outcome, tls_outcome};
 
 use crate::ir::{self, Desired};
+use path::Capabilities;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use tables::{Names, Tables};
-use weir_common::{
-    abi::{
-        maps::{MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_SCOPED, MAX_SPLITS},
-        tables::{ClientKey, Endpoint, FrontendKey, FrontendValue, Policy, ScopedKey, SlotKey, Target},
-    },
-    addr::Family,
+use tables::{Names, Place, Tables};
+use weir_common::abi::{
+    maps::{MAX_BACKENDS, MAX_CLIENTS, MAX_ENDPOINTS, MAX_FRONTENDS, MAX_NAMES, MAX_SCOPED, MAX_SPLITS},
+    tables::{ClientKey, Endpoint, FrontendKey, FrontendValue, Policy, ScopedKey, SlotKey, Target},
 };
 
 /// The processes behind [`ir::Client`]s as far as they exist now: kernel keys by namespace name.
@@ -44,10 +48,10 @@ struct Draft {
     endpoints: Vec<(SlotKey, Endpoint)>,
 }
 
-/// Compiles the wanted state of the node called `node`.
+/// Compiles the wanted state of the node called `node`, for a kernel that can do so much.
 #[must_use]
-pub fn compile(desired: &Desired, clients: &FoundClients, node: &str) -> Compiled {
-    let mut compiler = Compiler { desired, node, ringed: ringed(desired), out: Draft::default() };
+pub fn compile(desired: &Desired, clients: &FoundClients, node: &str, capabilities: &Capabilities) -> Compiled {
+    let mut compiler = Compiler { desired, node, capabilities, ringed: ringed(desired), out: Draft::default() };
     for (&(address, port), frontend) in &desired.frontends {
         compiler.frontend(FrontendKey::tcp(address, port), frontend);
     }
@@ -73,18 +77,18 @@ fn ringed(desired: &Desired) -> BTreeSet<&ir::BackendKey> {
 struct Compiler<'a> {
     desired: &'a Desired,
     node: &'a str,
+    capabilities: &'a Capabilities,
     ringed: BTreeSet<&'a ir::BackendKey>,
     out: Draft,
 }
 
-impl Compiler<'_> {
-    fn frontend(&mut self, key: FrontendKey, frontend: &ir::Frontend) {
+impl<'a> Compiler<'a> {
+    fn frontend(&mut self, key: FrontendKey, frontend: &'a ir::Frontend) {
         let id = id::frontend(&key);
-        let family = key.address.family();
-        let everyone = frontend.everyone.as_ref().map_or(Target::pass(), |scope| self.scope(scope, family));
+        let everyone = frontend.everyone.as_ref().map_or(Target::pass(), |scope| self.scope((key, None), scope));
         for (namespace, scope) in &frontend.namespaces {
-            let target = self.scope(scope, family);
             let namespace_id = id::namespace(namespace);
+            let target = self.scope((key, Some(namespace_id)), scope);
             self.out.names.namespaces.insert(namespace_id, namespace.clone());
             self.out.tables.scoped.insert(ScopedKey { frontend: id, namespace: namespace_id }, target);
         }
@@ -92,15 +96,16 @@ impl Compiler<'_> {
         self.out.tables.frontends.insert(key, value);
     }
 
-    fn scope(&mut self, scope: &ir::Scope, family: Family) -> Target {
-        scope.routes().first().map_or(Target::pass(), |route| self.target(route, family))
-    }
-
-    fn target(&mut self, key: &ir::RouteKey, family: Family) -> Target {
-        match self.desired.routes.get(key) {
-            Some(route) => self.route(key, route, family),
-            // `translate` puts every route that a frontend names into the routes.
-            None => Target::pass(),
+    fn scope(&mut self, place: Place, scope: &'a ir::Scope) -> Target {
+        let family = place.0.address.family();
+        // `translate` puts every route that a frontend names into the routes.
+        let routes = &self.desired.routes;
+        match scope {
+            ir::Scope::Tcp(key) => routes.get(key).map_or(Target::pass(), |route| self.route(key, route, family)),
+            ir::Scope::Tls(keys) => {
+                let routes: Vec<_> = keys.iter().filter_map(|key| Some((key, routes.get(key)?))).collect();
+                self.tls(place, &routes)
+            }
         }
     }
 }
@@ -130,6 +135,7 @@ impl Tables {
             ("FRONTENDS", self.frontends.len(), MAX_FRONTENDS as usize),
             ("SCOPED", self.scoped.len(), MAX_SCOPED as usize),
             ("SPLITS", self.splits.len(), half(MAX_SPLITS)),
+            ("NAMES", self.names.len(), half(MAX_NAMES)),
             ("BACKENDS", self.backends.len(), half(MAX_BACKENDS)),
             ("ENDPOINTS", self.endpoints.len(), half(MAX_ENDPOINTS)),
             ("RINGS", self.rings.len(), half(MAX_ENDPOINTS)),

@@ -1,11 +1,20 @@
 //! The tables as plain ordered collections, and the names behind their ids.
 
+use super::path::Path;
 use crate::ir::{BackendKey, RouteKey};
-use std::collections::BTreeMap;
-use weir_common::abi::{
-    ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SplitId, StatsId},
-    tables::{Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target},
+use std::{collections::BTreeMap, time::Duration};
+use weir_common::{
+    abi::{
+        ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SplitId, StatsId},
+        tables::{
+            Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target,
+        },
+    },
+    hello::{Candidate, NameKey, NameValue},
 };
+
+/// A frontend as the clients of one namespace see it, or as everyone else does.
+pub type Place = (FrontendKey, Option<NamespaceId>);
 
 /// Everything the agent writes into kernel maps, except settings and heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +25,11 @@ pub struct Tables {
     pub scoped: BTreeMap<ScopedKey, Target>,
     /// `SPLITS`.
     pub splits: BTreeMap<SplitId, Split>,
+    /// `NAMES`: server names, and the splits that they lead to. As immutable as the splits.
+    pub names: BTreeMap<NameKey, NameValue>,
+    /// The routes that ask for ALPN, by set ([`NameValue::alpn`]) and protocol. The kernel has no such
+    /// table: only the acceptor looks here.
+    pub alpns: BTreeMap<u64, BTreeMap<Vec<u8>, Candidate>>,
     /// `BACKENDS`.
     pub backends: BTreeMap<BackendId, Backend>,
     /// `ENDPOINTS`.
@@ -35,6 +49,11 @@ pub struct Names {
     pub backends: BTreeMap<BackendStateId, BackendKey>,
     /// Namespaces of clients.
     pub namespaces: BTreeMap<NamespaceId, String>,
+    /// The paths of frontends with TLSRoutes.
+    pub paths: BTreeMap<Place, Path>,
+    /// How long connections of a TLSRoute may be idle on the accept path, by the counters of the route
+    /// itself; a route that is not here has no limit.
+    pub idle_timeouts: BTreeMap<StatsId, Duration>,
 }
 
 /// Whose counters a row holds.

@@ -68,7 +68,7 @@ fn desired() -> Desired {
 }
 
 fn tables(desired: &Desired) -> Arc<Tables> {
-    compile(desired, &FoundClients::new(), "node").tables
+    compile(desired, &FoundClients::new(), "node", &Capabilities::default()).tables
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn equal_input_gives_equal_tables() {
 
 #[test]
 fn only_the_phase_differs_between_nodes() {
-    let one = compile(&desired(), &FoundClients::new(), "one").tables;
-    let mut other = (*compile(&desired(), &FoundClients::new(), "other").tables).clone();
+    let one = compile(&desired(), &FoundClients::new(), "one", &Capabilities::default()).tables;
+    let mut other = (*compile(&desired(), &FoundClients::new(), "other", &Capabilities::default()).tables).clone();
     assert_ne!(*one, other);
     for (split, here) in other.splits.values_mut().zip(one.splits.values()) {
         split.phase = here.phase;

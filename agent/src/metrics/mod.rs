@@ -94,6 +94,22 @@ families! {
     REQUESTS_LOST: Counter "weir_requests_lost" NODE;
     /// Connections to the acceptor, or ClientHellos in pieces, that found no memory.
     NO_ROOM: Counter "weir_hello_no_room" NODE;
+    /// Frontends with TLSRoutes, by the path of their connections: verify, or accept (through the agent).
+    TLS_PATHS: Gauge "weir_tls_frontends" &["path"];
+    /// Network namespaces whose clients the acceptor serves: listening, or failed.
+    ACCEPTOR_NAMESPACES: Gauge "weir_acceptor_network_namespaces" &["state"];
+    /// Connections that go through the agent now.
+    ACCEPTOR_OPEN: Gauge "weir_acceptor_connections_open" NODE;
+    /// Connections to the acceptor whose ClientHello is not whole yet.
+    UNFINISHED_HELLOS: Gauge "weir_acceptor_unfinished_hellos" NODE;
+    /// Bytes of unfinished ClientHellos that the agent holds.
+    HELLO_BYTES: Gauge "weir_acceptor_hello_bytes" NODE;
+    /// Connections that the acceptor took.
+    ACCEPTED: Counter "weir_acceptor_accepted" NODE;
+    /// Connections through the agent that got a second endpoint, because the first could not be reached.
+    RETRIED: Counter "weir_acceptor_retried" NODE;
+    /// Connections to the acceptor that did not come through connect() to a frontend, and were closed.
+    STRANGERS: Counter "weir_acceptor_strangers_refused" NODE;
     /// Always 1; the version is in the label.
     BUILD: Gauge "weir_build_info" &["version"];
     /// 1 when a state is applied and every program is attached, else 0.
@@ -174,7 +190,7 @@ pub fn markdown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::sample;
+    use crate::view::{sample, sample_tls};
     use std::time::UNIX_EPOCH;
 
     fn scrape(published: Published, format: Format) -> String {
@@ -184,6 +200,29 @@ mod tests {
     #[test]
     fn the_exposition_is_as_agreed_with_dashboards() {
         insta::assert_snapshot!(scrape(sample::published(), Format::OpenMetrics));
+    }
+
+    #[test]
+    fn tls_routes_have_the_series_of_tcp_routes_and_the_acceptor_its_own() {
+        let text = scrape(sample_tls::published(), Format::OpenMetrics);
+        let series =
+            "route_kind=\"TLSRoute\",route_namespace=\"team\",route_name=\"api\",backend_ref=\"shop/web-v2:443\"";
+        for wanted in [
+            format!("weir_wanted_share_ratio{{{series}}} 1.0"),
+            format!("weir_connections_forwarded_total{{{series}}} 0"),
+            "weir_tls_frontends{path=\"verify\"} 1.0".to_owned(),
+            "weir_tls_frontends{path=\"accept\"} 1.0".to_owned(),
+            "weir_acceptor_network_namespaces{state=\"failed\"} 1.0".to_owned(),
+            "weir_acceptor_connections_open 1200.0".to_owned(),
+            "weir_acceptor_unfinished_hellos 3.0".to_owned(),
+            "weir_acceptor_hello_bytes 1536.0".to_owned(),
+            "weir_acceptor_accepted_total 34567".to_owned(),
+            "weir_acceptor_retried_total 2".to_owned(),
+            "weir_acceptor_strangers_refused_total 1".to_owned(),
+            "weir_table_entries{table=\"NAMES\"} 7.0".to_owned(),
+        ] {
+            assert!(text.lines().any(|line| line == wanted), "no {wanted} in {text}");
+        }
     }
 
     #[test]

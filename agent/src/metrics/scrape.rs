@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    compile::tables::StatsName,
+    compile::{path::Path, tables::StatsName},
     ir::{BackendKey, Leg, RouteKey},
     stats::Snapshot,
     view::{Published, Severity},
@@ -12,7 +12,7 @@ use prometheus_client::{
     encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet},
 };
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
@@ -55,6 +55,8 @@ impl Collector for Scrape {
         let mut out = Writer { encoder };
         self.legs(&mut out)?;
         self.backends(&mut out)?;
+        self.counters(&mut out)?;
+        self.acceptor(&mut out)?;
         self.node(&mut out)
     }
 }
@@ -183,12 +185,41 @@ impl Scrape {
         out.family(BACKEND_OPEN, levels(|sum| sum.open))
     }
 
-    fn node(&self, out: &mut Writer<'_>) -> fmt::Result {
-        let published = &self.published;
+    fn counters(&self, out: &mut Writer<'_>) -> fmt::Result {
         for counter in Counter::ALL {
             let count = self.snapshot.counters.get(&counter).copied().unwrap_or(0);
             out.single(family_of(counter), Value::Count(count))?;
         }
+        Ok(())
+    }
+
+    fn acceptor(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let mut verified = BTreeSet::new();
+        let mut accepted = BTreeSet::new();
+        // One with routes of several namespaces may have both.
+        for ((frontend, _), path) in &self.published.names.paths {
+            match path {
+                Path::Verify => verified.insert(frontend),
+                Path::Accept(_) => accepted.insert(frontend),
+            };
+        }
+        let level = |n: usize| Value::Level(n as f64);
+        let paths = [("verify", verified.len()), ("accept", accepted.len())];
+        out.family(TLS_PATHS, paths.map(|(path, n)| ([("path", path)], level(n))))?;
+        let acceptor = &self.published.acceptor;
+        let listening = acceptor.namespaces.iter().filter(|namespace| namespace.listening).count();
+        let states = [("listening", listening), ("failed", acceptor.namespaces.len() - listening)];
+        out.family(ACCEPTOR_NAMESPACES, states.map(|(state, n)| ([("state", state)], level(n))))?;
+        out.single(ACCEPTOR_OPEN, Value::Level(acceptor.open_connections as f64))?;
+        out.single(UNFINISHED_HELLOS, Value::Level(acceptor.unfinished_hellos as f64))?;
+        out.single(HELLO_BYTES, Value::Level(acceptor.hello_bytes as f64))?;
+        out.single(ACCEPTED, Value::Count(acceptor.accepted))?;
+        out.single(RETRIED, Value::Count(acceptor.retried))?;
+        out.single(STRANGERS, Value::Count(acceptor.refused_strangers))
+    }
+
+    fn node(&self, out: &mut Writer<'_>) -> fmt::Result {
+        let published = &self.published;
         out.family(BUILD, [([("version", published.version)], Value::Level(1.0))])?;
         out.single(READY, Value::Level(f64::from(u8::from(published.missing().is_empty()))))?;
         out.single(STARTED, Value::Level(seconds(published.started_at)))?;
@@ -209,6 +240,7 @@ impl Scrape {
             ("FRONTENDS", tables.frontends.len()),
             ("SCOPED", tables.scoped.len()),
             ("SPLITS", tables.splits.len()),
+            ("NAMES", tables.names.len()),
             ("BACKENDS", tables.backends.len()),
             ("ENDPOINTS", tables.endpoints.len()),
             ("RINGS", tables.rings.len()),

@@ -1,6 +1,6 @@
 //! What the kernel maps hold: the state that was applied last, and entries on their way out.
 
-use super::{Op, Retired, diff};
+use super::{Op, diff};
 use crate::compile::tables::Tables;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
     current: Arc<Tables>,
-    /// Splits, backends, endpoints and rings of earlier states, not in `current`.
+    /// Splits, server names, backends, endpoints and rings of earlier states, not in `current`.
     stale: Tables,
 }
 
@@ -41,6 +41,7 @@ impl Applied {
     pub fn done(&mut self, wanted: Arc<Tables>) {
         let last = std::mem::replace(&mut self.current, wanted);
         leave(&mut self.stale.splits, &last.splits, &self.current.splits);
+        leave(&mut self.stale.names, &last.names, &self.current.names);
         leave(&mut self.stale.backends, &last.backends, &self.current.backends);
         leave(&mut self.stale.endpoints, &last.endpoints, &self.current.endpoints);
         leave(&mut self.stale.rings, &last.rings, &self.current.rings);
@@ -55,9 +56,9 @@ impl Applied {
         self.current = Arc::new(current);
     }
 
-    /// Takes note of a removal.
-    pub fn retired(&mut self, retired: Retired) {
-        self.stale.follow(&Op::Retire(retired));
+    /// Takes note of a removal that [`super::Retiring::tick`] asked for.
+    pub fn retired(&mut self, removal: &Op) {
+        self.stale.follow(removal);
     }
 }
 

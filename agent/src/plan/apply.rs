@@ -21,6 +21,12 @@ impl Tables {
             Op::PutSplit(key, value) => {
                 self.splits.insert(key, value);
             }
+            Op::PutName(key, value) => {
+                self.names.insert(key, value);
+            }
+            Op::DeleteName(key) => {
+                self.names.remove(&key);
+            }
             Op::PutClient(key, value) => {
                 self.clients.insert(key, value);
             }
@@ -52,7 +58,11 @@ impl Tables {
                 Retired::Ring(key) => {
                     self.rings.remove(&key);
                 }
-                Retired::Tickets(_) | Retired::BackendState(_) | Retired::EndpointState(_) | Retired::Stats(_) => {}
+                Retired::Tickets(_)
+                | Retired::BackendState(_)
+                | Retired::EndpointState(_)
+                | Retired::NameTable(_)
+                | Retired::Stats(_) => {}
             },
         }
     }

@@ -1,9 +1,10 @@
 //! From the tables in force to the wanted ones: operations as data, in an order that is safe at
 //! every step.
 //!
-//! Pure. Splits and backends are never changed, only made and, after a grace period, removed. So a
-//! change is: make what is new, flip one pointer a frontend, and retire what no pointer names any
-//! more. At every prefix of the operations a look-up gives the old answer or the new one.
+//! Pure. Splits, backends and tables of server names are never changed, only made and, after a grace
+//! period, removed. So a change is: make what is new, flip one pointer a frontend, and retire what no
+//! pointer names any more. At every prefix of the operations a look-up gives the old answer or the
+//! new one.
 
 mod applied;
 mod apply;
@@ -14,14 +15,18 @@ pub use retire::Retiring;
 
 use crate::compile::tables::Tables;
 use std::collections::BTreeMap;
-use weir_common::abi::{
-    ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SequenceId, SplitId, StatsId},
-    tables::{Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target},
+use weir_common::{
+    abi::{
+        ids::{BackendId, BackendStateId, EndpointId, NameTableId, NamespaceId, SequenceId, SplitId, StatsId},
+        tables::{
+            Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target,
+        },
+    },
+    hello::{NameKey, NameValue},
 };
 
 /// One change of one map entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "a split is what most operations carry; they live for one apply")]
 pub enum Op {
     /// Makes the shared state of an endpoint, unless it is there.
     MakeEndpointState(EndpointId),
@@ -37,6 +42,8 @@ pub enum Op {
     PutBackend(BackendId, Backend),
     /// Writes a new split.
     PutSplit(SplitId, Split),
+    /// Writes a server name of a new table.
+    PutName(NameKey, NameValue),
     /// Says which namespace a client belongs to.
     PutClient(ClientKey, NamespaceId),
     /// Points the clients of a namespace to a target.
@@ -49,7 +56,10 @@ pub enum Op {
     DeleteScoped(ScopedKey),
     /// Forgets a client.
     DeleteClient(ClientKey),
-    /// Removes what no pointer names any more.
+    /// Removes a server name of a table that no pointer names any more.
+    DeleteName(NameKey),
+    /// Removes what no pointer names any more; of a table of server names each name by
+    /// [`Op::DeleteName`].
     Retire(Retired),
 }
 
@@ -68,6 +78,8 @@ pub enum Retired {
     Endpoint(SlotKey),
     /// A ring bucket of a backend.
     Ring(SlotKey),
+    /// A table of server names. Not each name: their keys are long, and there are sets of these.
+    NameTable(NameTableId),
     /// The shared state of an endpoint.
     EndpointState(EndpointId),
     /// A row of counters with its rejects and histograms.
@@ -94,6 +106,7 @@ pub fn diff(applied: &Tables, wanted: &Tables) -> Vec<Op> {
         ops.push(Op::MakeTickets(split.sequence));
         ops.push(Op::PutSplit(id, split));
     }
+    ops.extend(fresh(&applied.names, &wanted.names).map(|(key, value)| Op::PutName(key, value)));
     // Flip. A client's namespace only matters once a scope names it, and a scope only once its
     // frontend's flag is up; so namespaces first, then scopes, then frontends. On the way down the
     // other way round.

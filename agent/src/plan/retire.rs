@@ -2,7 +2,7 @@
 //! a program that read a pointer just before the flip still finds what it names.
 
 use super::{Op, Retired};
-use crate::compile::tables::Tables;
+use crate::compile::{name::table, tables::Tables};
 use std::collections::{BTreeSet, HashSet};
 
 /// Entries that wait for their removal.
@@ -53,7 +53,10 @@ impl Retiring {
         let held = held(stale).chain(self.beside.iter().copied());
         self.waiting = held.filter(|retired| !named.contains(retired) && !due.contains(retired)).collect();
         self.changed = !self.waiting.is_empty();
-        due.into_iter().map(Op::Retire).collect()
+        let names = stale.names.keys().filter(|key| due.contains(&Retired::NameTable(table(key))));
+        let names: Vec<Op> = names.map(|key| Op::DeleteName(*key)).collect();
+        let others = due.into_iter().filter(|retired| !matches!(retired, Retired::NameTable(_)));
+        names.into_iter().chain(others.map(Op::Retire)).collect()
     }
 }
 
@@ -65,18 +68,21 @@ fn held(tables: &Tables) -> impl Iterator<Item = Retired> + '_ {
     let endpoints =
         tables.endpoints.iter().flat_map(|(key, value)| [Retired::Endpoint(*key), Retired::EndpointState(value.id)]);
     let rings = tables.rings.keys().map(|key| Retired::Ring(*key));
-    splits.chain(backends).chain(endpoints).chain(rings)
+    let names = tables.names.keys().map(|key| Retired::NameTable(table(key)));
+    splits.chain(backends).chain(endpoints).chain(rings).chain(names)
 }
 
 /// The rows of counters that tables name.
 fn counted(tables: &Tables) -> impl Iterator<Item = Retired> + '_ {
     let targets = tables.frontends.values().map(|frontend| &frontend.everyone).chain(tables.scoped.values());
     let routes = targets.map(|target| Retired::Stats(target.route_stats));
+    let named = tables.names.values().filter(|value| value.plain != 0).map(|value| Retired::Stats(value.route_stats));
+    let asking = tables.alpns.values().flatten().map(|(_, candidate)| Retired::Stats(candidate.matched.route_stats));
     let legs = tables
         .splits
         .values()
         .flat_map(|split| split.legs.iter().take(split.n_legs as usize).map(|leg| Retired::Stats(leg.stats)));
-    routes.chain(legs)
+    routes.chain(named).chain(asking).chain(legs)
 }
 
 /// Everything that must stay while `tables` are wanted, counters included.

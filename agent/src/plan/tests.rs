@@ -1,21 +1,26 @@
 //! Tests of the plan: every prefix of the operations is safe, and retiring waits its time.
 
 use super::*;
-use crate::compile::{FoundClients, compile, host_env::HostEnv};
+use crate::compile::{FoundClients, compile, host_env::HostEnv, name_outcome, path::Capabilities};
 use crate::{
     ir::{self, BackendKey, BackendKind, Desired, RouteKey, RouteKind},
     resources::ObjectKey,
 };
 use proptest::prelude::*;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use weir_common::{
-    abi::tables::{EndpointReadiness, Policy},
+    abi::{
+        tables::{EndpointReadiness, Policy},
+        tls::Dial,
+    },
     addr::Address,
-    decide::{Verdict, decide},
+    decide::{Forward, Verdict, decide, dial},
     reason::Reason,
 };
 
 const NAMESPACES: [&str; 2] = ["one", "two"];
+const HOSTNAMES: [&str; 3] = ["a.example", "*.example", "*.a.example"];
+const PROTOCOLS: [&str; 3] = ["h2", "http/1.1", "spdy/3"];
 
 fn frontend_address(i: u8) -> Address {
     Address::from_v4_octets([10, 0, 0, i])
@@ -29,11 +34,15 @@ fn route_key(i: u8) -> RouteKey {
     RouteKey { kind: RouteKind::Tcp, object: ObjectKey::new("shop", format!("route-{i}")) }
 }
 
-fn policies() -> impl Strategy<Value = Policy> {
+fn tls_key(i: u8) -> RouteKey {
+    RouteKey { kind: RouteKind::Tls, object: ObjectKey::new("shop", format!("tls-{i}")) }
+}
+
+fn policies() -> impl Strategy<Value = Policy> + Clone {
     prop_oneof![Just(Policy::PowerOfTwoChoices), Just(Policy::RoundRobin), Just(Policy::ClientHash)]
 }
 
-fn legs() -> impl Strategy<Value = Vec<ir::Leg>> {
+fn legs() -> impl Strategy<Value = Vec<ir::Leg>> + Clone {
     prop::collection::vec((0..4_u8, 0..3_u32), 1..4).prop_map(|legs| {
         legs.into_iter()
             .enumerate()
@@ -46,18 +55,44 @@ fn legs() -> impl Strategy<Value = Vec<ir::Leg>> {
     })
 }
 
+fn tcp_routes() -> impl Strategy<Value = Vec<ir::Route>> {
+    prop::collection::vec((policies(), legs()).prop_map(|(policy, legs)| ir::Route { policy, legs, tls: None }), 3)
+}
+
+/// How a route chooses, and among what.
+type Choice = (Policy, Vec<ir::Leg>);
+
+/// Routes of which some are alike but for their names, so that the kernel can verify.
+fn tls_routes() -> impl Strategy<Value = Vec<ir::Route>> {
+    let words = |of: [&'static str; 3], some| prop::sample::subsequence(of.to_vec(), some);
+    let tls = (words(HOSTNAMES, 1..=3), prop_oneof![3 => Just(Vec::new()), 1 => words(PROTOCOLS, 1..=3)]);
+    let own = prop::option::weighted(0.3, (policies(), legs()));
+    (policies(), legs(), prop::collection::vec((own, tls), 3)).prop_map(|(policy, legs, routes)| {
+        let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
+        let route = |(own, (names, alpn)): (Option<Choice>, (Vec<&str>, Vec<&str>))| {
+            let (policy, legs) = own.unwrap_or_else(|| (policy, legs.clone()));
+            let tls = ir::TlsMatch { hostnames: owned(names), alpn: owned(alpn), idle_timeout: None };
+            ir::Route { policy, legs, tls: Some(tls) }
+        };
+        routes.into_iter().map(route).collect()
+    })
+}
+
+fn scopes() -> impl Strategy<Value = Option<ir::Scope>> + Clone {
+    let tls = prop::sample::subsequence(vec![0, 1, 2_u8], 1..=3).prop_shuffle();
+    prop::option::of(prop_oneof![
+        (0..3_u8).prop_map(|i| ir::Scope::Tcp(route_key(i))),
+        tls.prop_map(|routes| ir::Scope::Tls(routes.into_iter().map(tls_key).collect())),
+    ])
+}
+
 fn states() -> impl Strategy<Value = Desired> {
-    let routes = prop::collection::vec((policies(), legs()), 3);
-    let frontends = prop::collection::vec(
-        prop::option::of((prop::option::of(0..3_u8), prop::option::of(0..3_u8), prop::option::of(0..3_u8))),
-        2,
-    );
+    let frontends = prop::collection::vec(prop::option::of((scopes(), scopes(), scopes())), 2);
     let backends = prop::collection::vec(prop::collection::btree_set(1..5_u8, 0..4), 3);
-    (routes, frontends, backends).prop_map(|(routes, frontends, backends)| {
+    (tcp_routes(), tls_routes(), frontends, backends).prop_map(|(tcp, tls, frontends, backends)| {
         let mut desired = Desired::default();
-        for (i, (policy, legs)) in (0..).zip(routes) {
-            desired.routes.insert(route_key(i), ir::Route { policy, legs, tls: None });
-        }
+        desired.routes.extend((0..).map(route_key).zip(tcp));
+        desired.routes.extend((0..).map(tls_key).zip(tls));
         for (i, endpoints) in (0..).zip(backends) {
             let endpoints = endpoints.into_iter().map(|host| ir::Endpoint {
                 address: Address::from_v4_octets([10, 1, i, host]),
@@ -73,10 +108,8 @@ fn states() -> impl Strategy<Value = Desired> {
                 (frontend_address(i), 80),
                 ir::Frontend {
                     service: ObjectKey::new("shop", "web"),
-                    everyone: everyone.map(|i| ir::Scope::Tcp(route_key(i))),
-                    namespaces: scopes
-                        .filter_map(|(name, route)| Some((name.to_owned(), ir::Scope::Tcp(route_key(route?)))))
-                        .collect(),
+                    everyone,
+                    namespaces: scopes.filter_map(|(name, scope)| Some((name.to_owned(), scope?))).collect(),
                 },
             );
         }
@@ -84,10 +117,60 @@ fn states() -> impl Strategy<Value = Desired> {
     })
 }
 
-/// What a client of a namespace gets for its n-th connection to a frontend.
-fn answer(tables: &Tables, frontend: u8, namespace: Option<&str>, ticket: u64) -> String {
-    let env = HostEnv::new(tables).in_namespace(namespace).at_ticket(ticket).with_random(ticket);
-    match decide(&env, &FrontendKey::tcp(frontend_address(frontend), 80)) {
+/// A connection: its frontend, its client's namespace, and what its ClientHello says.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    frontend: u8,
+    namespace: Option<&'static str>,
+    name: Option<&'static str>,
+    protocol: Option<&'static str>,
+}
+
+fn connections() -> Vec<Connection> {
+    let mut connections = Vec::new();
+    for frontend in 0..2 {
+        for namespace in [None, Some("one"), Some("two")] {
+            for name in [None, Some("a.example"), Some("b.a.example"), Some("c.example"), Some("other")] {
+                for protocol in [None, Some("h2")] {
+                    connections.push(Connection { frontend, namespace, name, protocol });
+                }
+            }
+        }
+    }
+    connections
+}
+
+/// What the n-th connection of a kind gets.
+fn answer(tables: &Tables, connection: Connection, ticket: u64) -> String {
+    let env = HostEnv::new(tables).in_namespace(connection.namespace).at_ticket(ticket).with_random(ticket);
+    let key = FrontendKey::tcp(frontend_address(connection.frontend), 80);
+    let protocols: Vec<_> = connection.protocol.into_iter().map(str::to_owned).collect();
+    let by_name = |target: &Target| name_outcome(tables, target, connection.name, &protocols);
+    match decide(&env, &key) {
+        Verdict::Forward(Forward { verify: Some(verify), leg_index, endpoint, .. }) => {
+            // The kernel counts under the leg of the name's own split.
+            match by_name(&Target::verify(verify.route_stats, verify.split, verify.names)) {
+                Ok(matched) => {
+                    let leg = tables.splits.get(&matched.split).map(|split| split.legs[usize::from(leg_index)].stats);
+                    format!("{matched:?} {leg:?} {}", endpoint.address)
+                }
+                Err(reason) => format!("{:?} {reason:?}", verify.route_stats),
+            }
+        }
+        Verdict::Accept(accept) => {
+            let namespace = accept.namespace.unwrap_or_default();
+            let target = tables.scope_target(&key, namespace).expect("the target that was just found");
+            match by_name(&target) {
+                Ok(matched) => format!("{matched:?} {}", shown(dial(&env, &Dial::split(matched.split)))),
+                Err(reason) => format!("{:?} {reason:?}", accept.route_stats),
+            }
+        }
+        verdict @ (Verdict::Pass(_) | Verdict::Forward(_) | Verdict::Reject(_)) => shown(verdict),
+    }
+}
+
+fn shown(verdict: Verdict<'_>) -> String {
+    match verdict {
         Verdict::Pass(pass) => format!("{pass:?}"),
         Verdict::Forward(forward) => format!("{:?} {}", forward.leg, forward.endpoint.address),
         Verdict::Accept(accept) => format!("{accept:?}"),
@@ -96,7 +179,12 @@ fn answer(tables: &Tables, frontend: u8, namespace: Option<&str>, ticket: u64) -
 }
 
 fn compiled(desired: &Desired) -> Arc<Tables> {
-    compile(desired, &FoundClients::new(), "node").tables
+    compile(desired, &FoundClients::new(), "node", &Capabilities::default()).tables
+}
+
+/// The tables without those that the kernel does not have.
+fn in_kernel(tables: &Tables) -> Tables {
+    Tables { alpns: BTreeMap::new(), ..tables.clone() }
 }
 
 proptest! {
@@ -110,18 +198,20 @@ proptest! {
     ) {
         let (old, new) = (compiled(&old), compiled(&new));
         let mut tables = (*old).clone();
+        // Sets of the agent's memory, named by what is in them.
+        tables.alpns.extend(new.alpns.clone());
+        let answers = connections().into_iter().map(|connection| {
+            (connection, answer(&old, connection, ticket), answer(&new, connection, ticket))
+        });
+        let answers: Vec<_> = answers.collect();
         for op in diff(&old, &new) {
             tables.follow(&op);
-            for frontend in 0..2 {
-                for namespace in [None, Some("one"), Some("two")] {
-                    let now = answer(&tables, frontend, namespace, ticket);
-                    let before = answer(&old, frontend, namespace, ticket);
-                    let after = answer(&new, frontend, namespace, ticket);
-                    prop_assert!(
-                        now == before || now == after,
-                        "frontend {frontend} for {namespace:?} after {op:?}: {now}, not {before} nor {after}",
-                    );
-                }
+            for (connection, before, after) in &answers {
+                let now = answer(&tables, *connection, ticket);
+                prop_assert!(
+                    now == *before || now == *after,
+                    "{connection:?} after {op:?}: {now}, not {before} nor {after}",
+                );
             }
         }
         let unretired = diff(&tables, &new);
@@ -135,7 +225,7 @@ proptest! {
         maps.apply(&new);
         prop_assert!(maps.tick().is_empty(), "something retired without a grace period");
         maps.tick();
-        prop_assert_eq!(&maps.tables, &*new);
+        prop_assert_eq!(in_kernel(&maps.tables), in_kernel(&new));
         prop_assert!(maps.tick().is_empty());
     }
 
@@ -151,7 +241,7 @@ proptest! {
         prop_assert!(missing.is_empty(), "{missing:?}");
         maps.tick();
         maps.tick();
-        prop_assert_eq!(&maps.tables, &*old);
+        prop_assert_eq!(in_kernel(&maps.tables), in_kernel(&old));
     }
 
     #[test]
@@ -168,7 +258,7 @@ proptest! {
         for _ in 0..3 {
             maps.tick();
         }
-        prop_assert_eq!(&maps.tables, &*new);
+        prop_assert_eq!(in_kernel(&maps.tables), in_kernel(&new));
     }
 }
 
@@ -197,9 +287,7 @@ impl Maps {
         let mut ops = self.retiring.tick(self.applied.stale(), self.applied.current());
         for op in &ops {
             self.tables.follow(op);
-            if let Op::Retire(retired) = op {
-                self.applied.retired(*retired);
-            }
+            self.applied.retired(op);
         }
         ops.retain(|op| !matches!(op, Op::Retire(Retired::Stats(_))));
         ops
@@ -210,4 +298,52 @@ impl Maps {
 fn equal_tables_need_no_operation() {
     let tables = Tables::default();
     assert!(diff(&tables, &tables).is_empty());
+}
+
+/// Two TLSRoutes of which one is only reached by its ALPN.
+fn tls_state() -> Desired {
+    let mut desired = Desired::default();
+    let leg = ir::Leg { label: "0".to_owned(), weight: 1, target: Ok(backend_key(0)) };
+    for (i, alpn) in [vec![], vec!["h2".to_owned()]].into_iter().enumerate() {
+        let tls = ir::TlsMatch { hostnames: vec!["a.example".to_owned()], alpn, idle_timeout: None };
+        let route = ir::Route { policy: Policy::Random, legs: vec![leg.clone()], tls: Some(tls) };
+        desired.routes.insert(tls_key(i as u8), route);
+    }
+    desired.frontends.insert(
+        (frontend_address(0), 80),
+        ir::Frontend {
+            service: ObjectKey::new("shop", "web"),
+            everyone: Some(ir::Scope::Tls(vec![tls_key(0), tls_key(1)])),
+            namespaces: BTreeMap::new(),
+        },
+    );
+    desired
+}
+
+#[test]
+fn counters_that_only_a_server_name_leads_to_stay_as_long_as_the_name() {
+    let tables = compiled(&tls_state());
+    let plain = tables.names.values().map(|value| value.route_stats);
+    let asking = tables.alpns.values().flatten().map(|(_, candidate)| candidate.matched.route_stats);
+    let legs = tables.splits.values().map(|split| split.legs[0].stats);
+    let counted: BTreeSet<_> = plain.chain(asking).chain(legs).map(Retired::Stats).collect();
+    assert_eq!(counted.len(), 4);
+    let mut retiring = Retiring::new(counted.clone());
+    for _ in 0..3 {
+        assert_eq!(retiring.tick(&Tables::default(), &tables), []);
+    }
+    retiring.keep(&tables, &Tables::default());
+    assert_eq!(retiring.tick(&tables, &Tables::default()), []);
+    let due = retiring.tick(&tables, &Tables::default());
+    assert!(counted.into_iter().all(|stats| due.contains(&Op::Retire(stats))), "{due:?}");
+}
+
+#[test]
+fn names_and_splits_are_there_before_a_frontend_points_to_them() {
+    let ops = diff(&Tables::default(), &compiled(&tls_state()));
+    let place = |of: fn(&Op) -> bool| ops.iter().rposition(of).expect("such an operation");
+    let split = place(|op| matches!(op, Op::PutSplit(_, _)));
+    let name = place(|op| matches!(op, Op::PutName(_, _)));
+    let frontend = ops.iter().position(|op| matches!(op, Op::PutFrontend(_, _))).expect("a frontend");
+    assert!(split < name && name < frontend);
 }

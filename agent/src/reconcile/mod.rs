@@ -8,7 +8,7 @@ pub use publish::coverage;
 use crate::{
     bpf::{self, Kernel},
     clients::{Finder, Found},
-    compile::{Compiled, FoundClients, compile, tables::Tables},
+    compile::{Compiled, FoundClients, compile, path::Capabilities, tables::Tables},
     ir::Desired,
     memory,
     plan::{Applied, Op, Retired, Retiring, diff},
@@ -32,6 +32,7 @@ const LONG: Duration = Duration::from_millis(10);
 pub struct Reconciler {
     kernel: Kernel,
     node: String,
+    capabilities: Capabilities,
     finder: Finder,
     applied: Applied,
     retiring: Retiring,
@@ -67,6 +68,7 @@ impl Reconciler {
         Ok(Self {
             kernel,
             node,
+            capabilities: Capabilities::default(),
             finder,
             applied: Applied::new(applied),
             retiring,
@@ -141,7 +143,7 @@ impl Reconciler {
         let Some(part) = express(&self.whole.resources, &self.reading.resources, &self.desired) else {
             return false;
         };
-        let part = compile(&part, &FoundClients::new(), &self.node).tables;
+        let part = compile(&part, &FoundClients::new(), &self.node, &self.capabilities).tables;
         self.retiring.save(&part);
         let ops = diff(&Tables::default(), &part);
         // An error shows again when the whole state is applied, right after this.
@@ -180,11 +182,7 @@ impl Reconciler {
         for op in self.retiring.tick(self.applied.stale(), self.applied.current()) {
             endpoints_gone |= matches!(op, Op::Retire(Retired::EndpointState(_)));
             match self.kernel.apply(&op) {
-                Ok(()) => {
-                    if let Op::Retire(retired) = op {
-                        self.applied.retired(retired);
-                    }
-                }
+                Ok(()) => self.applied.retired(&op),
                 Err(error) => tracing::warn!(%error, "cannot remove an entry that is not needed any more"),
             }
         }
@@ -224,7 +222,7 @@ impl Reconciler {
             }
         }
         self.trouble.clear();
-        let compiled = compile(&self.desired, &clients, &self.node);
+        let compiled = compile(&self.desired, &clients, &self.node, &self.capabilities);
         if let Err(full) = compiled.tables.check_capacity() {
             tracing::error!(%full, "the new state is not applied; the last one stays in force");
             self.trouble.push(trouble(Severity::Error, full.to_string()));
@@ -312,6 +310,8 @@ fn over(lower: &Tables, upper: &Tables) -> Tables {
     tables.scoped.retain(|key, _| !replaced.contains(&key.frontend));
     tables.scoped.extend(&upper.scoped);
     tables.splits.extend(&upper.splits);
+    tables.names.extend(&upper.names);
+    tables.alpns.extend(upper.alpns.iter().map(|(set, routes)| (*set, routes.clone())));
     tables.backends.extend(&upper.backends);
     tables.endpoints.extend(&upper.endpoints);
     tables.rings.extend(&upper.rings);

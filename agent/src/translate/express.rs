@@ -96,7 +96,7 @@ fn same<K: Ord, V>(old: &BTreeMap<K, Arc<V>>, new: &BTreeMap<K, Arc<V>>) -> bool
 mod tests {
     use super::*;
     use crate::{
-        compile::{FoundClients, compile},
+        compile::{FoundClients, compile, path::Capabilities},
         provider::file,
         translate::translate,
     };
@@ -118,10 +118,10 @@ mod tests {
         let mut new = old.clone();
         change_route(&mut new, |route| route.spec.rules[0].backend_refs[0].weight = Some(7));
         let part = express(&old, &new, &desired).expect("the express way");
-        let part = compile(&part, &FoundClients::new(), "node").tables;
-        let whole = compile(&translate(&new).desired, &FoundClients::new(), "node").tables;
+        let part = compile(&part, &FoundClients::new(), "node", &Capabilities::default()).tables;
+        let whole = compile(&translate(&new).desired, &FoundClients::new(), "node", &Capabilities::default()).tables;
         assert_eq!(*part, *whole, "the example has one route, so its part is the whole");
-        assert_ne!(*part, *compile(&desired, &FoundClients::new(), "node").tables);
+        assert_ne!(*part, *compile(&desired, &FoundClients::new(), "node", &Capabilities::default()).tables);
     }
 
     #[test]

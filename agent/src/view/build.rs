@@ -1,11 +1,15 @@
 //! Makes the view of what was published and one reading of the counters.
 
 use super::{
-    BackendView, EndpointView, FrontendView, LegView, Published, RouteView, SettingsView, Timing, View, tables::slots,
+    BackendView, EndpointView, FrontendView, LegView, PathView, Published, RouteView, SettingsView, Timing, TlsView,
+    View, tables::slots,
 };
 use crate::{
-    compile::tables::StatsName,
-    ir::{BackendKey, Leg, Route, RouteKey, Scope},
+    compile::{
+        path::Path,
+        tables::{Place, StatsName},
+    },
+    ir::{BackendKey, Leg, Route, RouteKey, Scope, TlsMatch},
     stats::Snapshot,
 };
 use std::{
@@ -15,10 +19,10 @@ use std::{
 };
 use weir_common::{
     abi::{
-        ids::StatsId,
+        ids::{NamespaceId, StatsId},
         settings::OnAgentLoss,
         stats::{ConnectFailure, Histogram, HistogramKey, Measure},
-        tables::{Endpoint, EndpointReadiness},
+        tables::{Endpoint, EndpointReadiness, FrontendKey},
     },
     addr::Address,
     endpoint::eject::is_ejected,
@@ -44,6 +48,7 @@ impl View {
             routes: published.desired.routes.iter().map(|(key, route)| reader.route(key, route)).collect(),
             backends: published.desired.backends.keys().map(|key| reader.backend(key)).collect(),
             clients: published.clients.clone(),
+            acceptor: published.acceptor.clone(),
             counters: snapshot.counters.iter().map(|(counter, &n)| (counter.label().to_owned(), n)).collect(),
             problems: published.problems.clone(),
             objects: published.objects.clone(),
@@ -82,8 +87,28 @@ fn frontends(published: &Published) -> Vec<FrontendView> {
         service: frontend.service.to_string(),
         everyone: frontend.everyone.as_ref().map(Scope::to_string),
         namespaces: frontend.namespaces.iter().map(|(name, route)| (name.clone(), route.to_string())).collect(),
+        paths: paths(published, FrontendKey::tcp(address, port)),
     };
     published.desired.frontends.iter().map(view).collect()
+}
+
+fn paths(published: &Published, key: FrontendKey) -> Vec<PathView> {
+    let names = &published.names;
+    let namespace = |id: NamespaceId| names.namespaces.get(&id).cloned().unwrap_or_default();
+    let view = |(&(_, id), path): (&Place, &Path)| PathView {
+        namespace: id.map(namespace),
+        path: path.name().to_owned(),
+        why: path.why().map(ToString::to_string),
+    };
+    names.paths.range((key, None)..=(key, Some(NamespaceId(u64::MAX)))).map(view).collect()
+}
+
+fn tls(tls: &TlsMatch) -> TlsView {
+    TlsView {
+        hostnames: tls.hostnames.clone(),
+        alpn: tls.alpn.clone(),
+        idle_timeout_seconds: tls.idle_timeout.map(|limit| limit.as_secs_f64()),
+    }
 }
 
 /// Looks counters up by name.
@@ -134,6 +159,7 @@ impl<'a> Reader<'a> {
             total_weight: total,
             rejected: self.rejected(self.id(key, None)),
             legs,
+            tls: route.tls.as_ref().map(tls),
         }
     }
 

@@ -3,13 +3,18 @@
 //! Pure: made of what the agent published and one reading of the counters. `weir status` and `weir
 //! top` read nothing else, so whatever they show a script can have, too.
 
+mod acceptor;
 mod build;
+mod name_tables;
 mod published;
 #[cfg(test)]
 pub(crate) mod sample;
+#[cfg(test)]
+pub(crate) mod sample_tls;
 mod tables;
 mod timing;
 
+pub use acceptor::{AcceptorView, NamespaceView};
 pub use published::{ClientView, ConditionView, Coverage, Notice, ObjectView, ProgramView, Published, Severity};
 pub use tables::TablesView;
 pub use timing::Timing;
@@ -46,6 +51,9 @@ pub struct View {
     pub backends: Vec<BackendView>,
     /// Clients of namespaces.
     pub clients: Vec<ClientView>,
+    /// The acceptor of TLS connections.
+    #[serde(default)]
+    pub acceptor: AcceptorView,
     /// Counters that belong to no route, by name.
     pub counters: BTreeMap<String, u64>,
     /// What is wrong with the configuration as it was read.
@@ -80,6 +88,20 @@ pub struct FrontendView {
     pub everyone: Option<String>,
     /// Consumer routes, by the clients' namespace.
     pub namespaces: BTreeMap<String, String>,
+    /// The paths of TLS connections; none without TLSRoutes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathView>,
+}
+
+/// How TLS connections of some clients get to their backends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathView {
+    /// The clients' namespace; none for everyone else.
+    pub namespace: Option<String>,
+    /// `verify`: directly, the kernel checks the server name; `accept`: through the agent.
+    pub path: String,
+    /// Why not directly.
+    pub why: Option<String>,
 }
 
 /// A route and its legs.
@@ -95,6 +117,20 @@ pub struct RouteView {
     pub rejected: BTreeMap<String, u64>,
     /// The legs, in the order of the backendRefs.
     pub legs: Vec<LegView>,
+    /// What a TLSRoute matches; none for a TCPRoute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsView>,
+}
+
+/// What a TLSRoute matches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TlsView {
+    /// Server names, `*.` in front for wildcards.
+    pub hostnames: Vec<String>,
+    /// ALPN protocols of which the client must offer one; empty if any client will do.
+    pub alpn: Vec<String>,
+    /// How long a connection through the agent may be idle, seconds; none for ever.
+    pub idle_timeout_seconds: Option<f64>,
 }
 
 /// One backendRef.

@@ -1,5 +1,6 @@
 //! What the agent's loop publishes after each step: the applied state and how it came about.
 
+use super::AcceptorView;
 use crate::{
     compile::tables::{Names, Tables},
     ir::Desired,
@@ -43,6 +44,8 @@ pub struct Published {
     pub coverage: Coverage,
     /// Which processes were found for the clients of a namespace.
     pub clients: Vec<ClientView>,
+    /// The acceptor of TLS connections.
+    pub acceptor: AcceptorView,
     /// What happens when the agent is gone.
     pub on_agent_loss: OnAgentLoss,
     /// When endpoints are ejected.
@@ -68,6 +71,7 @@ impl Published {
             objects: Vec::new(),
             coverage: Coverage::default(),
             clients: Vec::new(),
+            acceptor: AcceptorView::default(),
             on_agent_loss: OnAgentLoss::default(),
             ejection: Ejection::default(),
         }

@@ -1,6 +1,6 @@
 //! The tables with names beside their ids: the JSON of `/tables`, and what `weir dump` prints.
 
-use super::build::socket;
+use super::{build::socket, name_tables::NameTable};
 use crate::compile::tables::{Names, Tables};
 use serde::Serialize;
 use std::{collections::BTreeMap, fmt::Display};
@@ -17,6 +17,8 @@ pub struct TablesView {
     frontends: Vec<Frontend>,
     scoped: Vec<Scoped>,
     splits: Vec<SplitRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    names: Vec<NameTable>,
     backends: Vec<Backend>,
     clients: Vec<Client>,
 }
@@ -105,6 +107,7 @@ impl TablesView {
             frontends: name.frontends(),
             scoped: name.scoped(),
             splits: tables.splits.iter().map(|(id, split)| name.split(*id, split)).collect(),
+            names: name.name_tables(),
             backends: name.backends(),
             clients: name.clients(),
         }
@@ -117,13 +120,13 @@ pub(super) fn slots(tables: &Tables, backend: BackendId) -> impl Iterator<Item =
     tables.endpoints.range(range).map(|(key, endpoint)| (key.slot, endpoint))
 }
 
-fn hex(id: u64) -> String {
+pub(super) fn hex(id: u64) -> String {
     format!("{id:016x}")
 }
 
 /// Names what has a name, and the rest by its id: tables may hold what is about to go.
-struct Namer<'a> {
-    tables: &'a Tables,
+pub(super) struct Namer<'a> {
+    pub(super) tables: &'a Tables,
     names: &'a Names,
 }
 
@@ -132,7 +135,7 @@ impl Namer<'_> {
         name.map_or_else(|| hex(id), |name| name.to_string())
     }
 
-    fn stats(&self, id: StatsId) -> String {
+    pub(super) fn stats(&self, id: StatsId) -> String {
         let name = self.names.stats.get(&id).map(|name| match &name.leg {
             Some(leg) => format!("{} -> {leg}", name.route),
             None => name.route.to_string(),

@@ -8,7 +8,7 @@ mod text;
 
 use super::asking::{Output, OutputArgs, colours, columns};
 use crate::{
-    compile::{FoundClients, compile},
+    compile::{FoundClients, compile, path::Capabilities},
     provider::file::{Severity, read_dir},
     translate::translate,
 };
@@ -80,7 +80,7 @@ struct Answer {
 pub fn run(args: &ExplainArgs, out: &mut impl Write) -> Result<ExitCode> {
     let reading = read_dir(&args.config);
     let translation = translate(&reading.resources);
-    let compiled = compile(&translation.desired, &FoundClients::new(), "explain");
+    let compiled = compile(&translation.desired, &FoundClients::new(), "explain", &Capabilities::default());
     let errors = reading.problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     let world = account::World { resources: &reading.resources, translation: &translation, compiled: &compiled };
     let dialled = world.addresses(&args.to);

@@ -265,7 +265,7 @@ fn trouble(leg: &LegView, rates: &LegRates) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::sample;
+    use crate::view::{sample, sample_tls};
     use ratatui::{Terminal, backend::TestBackend};
 
     fn views() -> (View, View) {
@@ -307,6 +307,15 @@ mod tests {
     fn a_narrow_terminal_keeps_the_shares() {
         let (before, now) = views();
         insta::assert_snapshot!(draw(Screen { paused: true, ..screen(Some(&before), &now) }, 46, 12).0);
+    }
+
+    #[test]
+    fn tls_routes_are_shown_as_tcp_routes_are() {
+        let view = View::new(&sample_tls::published(), &sample::snapshot());
+        let (text, _) = draw(screen(None, &view), 80, 24);
+        for wanted in ["TLSRoute shop/blog", "TLSRoute team/api", "shop/web-v2:443"] {
+            assert!(text.contains(wanted), "no {wanted} in {text}");
+        }
     }
 
     #[test]

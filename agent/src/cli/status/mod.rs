@@ -1,5 +1,7 @@
 //! `weir status`: where Weir is attached, which routes are in force, and what is not well.
 
+mod tls;
+
 use super::{
     asking::{AdminArgs, Output, OutputArgs, colours, columns, page, view},
     format::{count, latency, percent, span},
@@ -64,10 +66,12 @@ impl Screen<'_> {
         let sections = [
             self.agent(),
             self.frontends(),
+            self.paths(),
             self.routes(),
             self.superseded(),
             self.ejected(),
             self.clients(),
+            self.acceptor(),
             self.counters(),
             self.problems(),
             self.notes(),
@@ -140,10 +144,10 @@ impl Screen<'_> {
                 frontend.address.clone(),
                 frontend.service.clone(),
                 "everyone".to_owned(),
-                everyone.to_owned(),
+                tls::routes(everyone),
             ]);
             for (namespace, route) in &frontend.namespaces {
-                rows.push(vec![String::new(), String::new(), namespace.clone(), route.clone()]);
+                rows.push(vec![String::new(), String::new(), namespace.clone(), tls::routes(route)]);
             }
         }
         let columns = [text("FRONTEND", 0), text("SERVICE", 1), text("CLIENTS", 0), text("ROUTE", 0)];
@@ -169,6 +173,7 @@ impl Screen<'_> {
                 lines.push(String::new());
             }
             lines.push(format!("{}  {}", self.heading(&route.name), self.paint(Style::Dim, &route.policy)));
+            lines.extend(route.tls.as_ref().map(tls::matches));
             lines.extend(self.legs(route, &backends));
             for (reason, n) in &route.rejected {
                 let sentence = sentence(reason);
