@@ -13,6 +13,7 @@ pub(crate) fn hold(stream: &[u8], beginnings: impl Iterator<Item = usize>) {
     let kernel = read(stream, AMPLE);
     let agent = Records::new(stream).read();
     both_readers_agree(stream, kernel, agent);
+    the_length_is_where_the_bytes_end(&Records::new(stream));
     for len in beginnings.filter(|len| *len < stream.len()) {
         let beginning = &stream[..len];
         only_need_more_changes(beginning, read(beginning, AMPLE), kernel);
@@ -46,6 +47,12 @@ fn both_readers_agree(stream: &[u8], kernel: Read, agent: Read) {
     if let Read::NeedMore { at_least } = agent {
         assert!(stream.len() < at_least as usize && at_least <= AMPLE);
     }
+}
+
+fn the_length_is_where_the_bytes_end(records: &Records<'_>) {
+    let len = records.len();
+    assert_eq!(records.u8(len), None);
+    assert!(len == 0 || records.u8(len - 1).is_some());
 }
 
 fn only_need_more_changes(beginning: &[u8], early: Read, late: Read) {

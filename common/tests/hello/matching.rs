@@ -6,7 +6,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 use weir_common::{
     abi::ids::{NameTableId, SplitId, StatsId},
     hello::{
-        Alpns, Candidate, MAX_MATCHED_NAME, Matched, NameKey, NameValue, Names, QueryRefused, Span, check_name, choose,
+        Alpns, Candidate, MAX_MATCHED_NAME, Matched, NameKey, NameValue, Names, QueryRefused, SortedNames, Span,
+        check_name, choose,
     },
 };
 
@@ -23,7 +24,7 @@ fn route(pattern: &str, alpn: &[&str]) -> Route {
     Route { pattern: pattern.to_owned(), alpn: alpn.iter().map(|protocol| (*protocol).to_owned()).collect() }
 }
 
-/// The trie, as a list: the kernel's finds the longest prefix, too.
+/// The trie, as a list, in which one looks for the longest prefix.
 struct Table {
     entries: Vec<(NameKey, NameValue)>,
     routes: Vec<Route>,
@@ -51,7 +52,8 @@ impl Table {
             let alpn = asks.map_or(0, |first| 1 + *first as u64);
             (key, NameValue { split, route_stats, alpn, bits: key.bits, plain: plain.is_some().into() })
         };
-        let entries = patterns.iter().map(entry).collect();
+        let mut entries: Vec<_> = patterns.iter().map(entry).collect();
+        entries.rotate_left(patterns.len() / 2);
         Self { entries, routes }
     }
 
@@ -73,7 +75,9 @@ impl Table {
 impl Names for Table {
     fn longest(&self, key: &NameKey) -> Option<NameValue> {
         let fitting = self.entries.iter().filter(|(entry, _)| entry.matches(key));
-        fitting.max_by_key(|(entry, _)| entry.bits).map(|(_, value)| *value)
+        let longest = fitting.max_by_key(|(entry, _)| entry.bits).map(|(_, value)| *value);
+        assert_eq!(SortedNames::sort(&mut self.entries.clone()).longest(key), longest, "the agent's form");
+        longest
     }
 }
 
