@@ -13,7 +13,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use std::sync::{Arc, LazyLock};
-use weir_common::hello::{Read, Records, check_name, read};
+use weir_common::hello::{Read, Records, Span, check_name, read};
 
 /// What rustls says of a stream: nothing if it does not accept it (yet).
 fn rustls_reads(mut stream: &[u8]) -> Option<Said> {
@@ -83,6 +83,15 @@ fn made_by_rustls() -> Vec<(String, Vec<u8>)> {
 
 static BY_RUSTLS: LazyLock<Vec<(String, Vec<u8>)>> = LazyLock::new(made_by_rustls);
 
+/// Those in one record that have a name, with its place.
+static NAMED: LazyLock<Vec<(&[u8], Span)>> = LazyLock::new(|| {
+    let named = BY_RUSTLS.iter().filter_map(|(_, hello)| match read(&hello[..], 8192) {
+        Read::Found(found) => Some((&hello[..], found.name?)),
+        Read::NeedMore { .. } | Read::NotTls | Read::Malformed | Read::BeyondMe | Read::TooBig => None,
+    });
+    named.collect()
+});
+
 #[test]
 fn hellos_of_rustls_are_read_as_rustls_reads_them() {
     let mut in_several_records = 0;
@@ -117,18 +126,12 @@ proptest! {
         near_name in any::<bool>(),
         ends in vec(any::<Index>(), 0..3),
     ) {
-        let whole: Vec<_> = BY_RUSTLS.iter().filter(|(what, _)| what.ends_with("None")).collect();
-        let mut message = which.get(&whole).1[5..].to_vec();
-        let name = match read(&which.get(&whole).1[..], 8192) {
-            Read::Found(found) => found.name,
-            Read::NeedMore { .. } | Read::NotTls | Read::Malformed | Read::BeyondMe | Read::TooBig => None,
-        };
+        let (hello, name) = which.get(&NAMED);
+        let mut message = hello[5..].to_vec();
         for (at, byte) in changes {
-            let at = match name {
-                // The extension with its lengths, in front of the name and in it.
-                Some(name) if near_name => name.at as usize - 5 - 9 + at.index(9 + usize::from(name.len)),
-                _ => at.index(message.len()),
-            };
+            // The extension with its lengths, in front of the name and in it; or anywhere.
+            let near = || name.at as usize - 5 - 9 + at.index(9 + usize::from(name.len));
+            let at = if near_name { near() } else { at.index(message.len()) };
             message[at] = byte;
         }
         let ends: Vec<usize> = ends.iter().map(|end| end.index(message.len())).collect();
