@@ -1,4 +1,7 @@
 //! Walks over the body of a whole ClientHello. Both readers use it; it knows nothing of records.
+//!
+//! Numbers are read and judged one after another: where two reads are judged together, the compiler
+//! keeps the number of a failed one in a register, which the verifier refuses as never written.
 
 use super::{Bytes, Found, Read, Span};
 use core::hint::black_box;

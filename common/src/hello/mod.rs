@@ -14,6 +14,7 @@ mod body;
 mod key;
 mod matching;
 mod name;
+mod names;
 mod record;
 mod records;
 
@@ -21,6 +22,7 @@ pub use alpn::Protocols;
 pub use key::{MAX_MATCHED_NAME, NameKey, NameValue, QueryRefused};
 pub use matching::{Alpns, Candidate, Matched, Names, choose};
 pub use name::{InvalidName, MAX_NAME, check_name};
+pub use names::SortedNames;
 pub use record::read;
 pub use records::{MAX_STREAM, Records};
 
