@@ -18,6 +18,7 @@ pub mod bpf;
 pub mod clients;
 pub mod events;
 pub mod memory;
+pub mod netns;
 pub mod reconcile;
 
 pub mod stats;

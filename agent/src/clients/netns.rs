@@ -1,20 +1,8 @@
 //! Cookies of network namespaces: the kernel's numbers for them, never used twice until a reboot.
 
-use nix::{
-    sched::{CloneFlags, setns},
-    sys::socket::{AddressFamily, SockFlag, SockType, socket},
-};
-use std::{
-    collections::BTreeMap,
-    fs::File,
-    io,
-    os::{
-        fd::{AsFd, AsRawFd},
-        unix::fs::MetadataExt,
-    },
-    path::Path,
-    thread,
-};
+use crate::netns::cookie;
+use nix::sched::{CloneFlags, setns};
+use std::{collections::BTreeMap, fs::File, io, os::unix::fs::MetadataExt, path::Path, thread};
 
 /// Cookies that were asked for already, by device and inode of the namespace.
 #[derive(Debug, Default)]
@@ -48,25 +36,7 @@ impl Cookies {
 fn ask(namespace: File) -> io::Result<u64> {
     let thread = thread::Builder::new().name("netns-cookie".to_owned()).spawn(move || {
         setns(namespace, CloneFlags::CLONE_NEWNET)?;
-        let socket = socket(AddressFamily::Unix, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-        cookie(&socket)
+        cookie::here()
     })?;
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
-}
-
-/// Asks for the cookie of the network namespace that a socket belongs to (Linux 5.14).
-fn cookie(socket: impl AsFd) -> io::Result<u64> {
-    let mut cookie = 0_u64;
-    let mut length = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, and `cookie` has room for them.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_NETNS_COOKIE,
-            (&raw mut cookie).cast(),
-            &raw mut length,
-        )
-    };
-    if result == 0 { Ok(cookie) } else { Err(io::Error::last_os_error()) }
 }
