@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod provider;
+pub mod requests;
 pub mod resources;
 
 pub mod translate;
