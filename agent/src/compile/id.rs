@@ -48,7 +48,9 @@ pub(super) fn frontend(key: &FrontendKey) -> FrontendId {
     FrontendId(Encoder::new("frontend").field(key.as_bytes()).finish())
 }
 
-pub(super) fn namespace(name: &str) -> NamespaceId {
+/// Names a namespace of clients.
+#[must_use]
+pub fn namespace(name: &str) -> NamespaceId {
     NamespaceId(Encoder::new("namespace").field(name.as_bytes()).finish())
 }
 

@@ -13,6 +13,7 @@ mod route;
 pub mod tables;
 mod tls;
 
+pub use id::namespace as namespace_id;
 pub use outcome::{name_outcome, tls_outcome};
 
 use crate::ir::{self, Desired};

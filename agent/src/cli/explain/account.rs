@@ -1,9 +1,12 @@
 //! The account of one destination: frontend, scope, route, losers, legs, endpoints, and a sample.
 
-use super::Destination;
+use super::{
+    Destination, Hello,
+    tls::{ByName, TlsAccount},
+};
 use crate::{
     compile::{Compiled, host_env::HostEnv},
-    ir::{Frontend, RouteKey},
+    ir::{Frontend, RouteKey, Scope},
     resources::{ObjectKey, Resources},
     translate::{ConditionStatus, ConditionType, Translation},
 };
@@ -15,7 +18,7 @@ use std::{
 use weir_common::{
     abi::{ids::StatsId, tables::FrontendKey},
     addr::Address,
-    decide::{Pass, Verdict, decide},
+    decide::{Pass, Reject, Verdict, decide},
     reason::Reason,
 };
 
@@ -39,6 +42,9 @@ pub(super) struct Account {
     pub outcome: String,
     /// Whose route it is: `everyone`, or `clients of NAMESPACE`.
     pub scope: Option<String>,
+    /// What the ClientHello decides, if TLSRoutes are in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsAccount>,
     /// The route that decides.
     pub route: Option<String>,
     /// How legs and endpoints are chosen.
@@ -111,42 +117,73 @@ impl<'a> World<'a> {
     }
 
     /// Gives the account of `count` connections.
-    pub(super) fn account(&self, address: Address, port: u16, from: Option<&str>, count: u64) -> Account {
-        let sample = self.sample(&FrontendKey::tcp(address, port), from, count);
+    pub(super) fn account(
+        &self,
+        address: Address,
+        port: u16,
+        from: Option<&str>,
+        hello: &Hello,
+        count: u64,
+    ) -> Account {
+        let key = FrontendKey::tcp(address, port);
         let frontend = self.translation.desired.frontends.get(&(address, port));
         let scoped = from.zip(frontend).and_then(|(name, frontend)| frontend.namespaces.get(name));
         let everyone = frontend.and_then(|frontend| frontend.everyone.as_ref());
-        let route = scoped.or(everyone).and_then(|scope| scope.routes().first());
+        let in_force = scoped.or(everyone);
+        let by_name = self.by_name(&key, from, in_force, hello);
+        let sample = self.sample(&key, from, by_name.as_ref(), count);
+        let route = match &by_name {
+            Some(by_name) => self.selected(by_name),
+            None => in_force.and_then(|scope| scope.routes().first()),
+        };
         let scope = match (scoped, from) {
             (Some(_), Some(name)) => format!("clients of {name}"),
             (_, _) => "everyone".to_owned(),
         };
         let service = frontend.map(|frontend| frontend.service.clone()).or_else(|| self.service_at(address));
-        let rejected = route.map(|route| self.rejected(route, &sample)).unwrap_or_default();
+        let rejected = in_force.map(|_| self.rejected(route, &sample)).unwrap_or_default();
+        let mut notes = self.notes(frontend, from);
+        match &by_name {
+            Some(by_name) => notes.extend(self.tls_notes(by_name, route, !sample.rejected.is_empty())),
+            None if hello.sni.is_some() && in_force.is_some() => {
+                notes.push("the server name plays no part: no TLSRoute is in force here".to_owned());
+            }
+            None => {}
+        }
         Account {
             to: SocketAddr::new(address.into(), port).to_string(),
             from: from.map(str::to_owned),
-            outcome: self.outcome(&sample, service.as_ref(), port),
-            scope: route.map(|_| scope),
+            outcome: self.outcome(&sample, service.as_ref(), port, by_name.as_ref()),
+            scope: in_force.map(|_| scope),
+            tls: by_name.as_ref().map(|by_name| self.tls(by_name, hello)),
             route: route.map(RouteKey::to_string),
             policy: route.and_then(|route| Some(self.translation.desired.routes.get(route)?.policy.name())),
             legs: route.map(|route| self.legs(route, &sample, count)).unwrap_or_default(),
             tried: count,
             passed: sample.passed.values().sum(),
             rejected,
-            others: service.as_ref().map(|service| self.others(service, route, frontend)).unwrap_or_default(),
-            notes: self.notes(frontend, from),
+            others: service.as_ref().map(|service| self.others(service, route, frontend, in_force)).unwrap_or_default(),
+            notes,
             service: service.map(|service| service.to_string()),
         }
     }
 
-    fn sample(&self, key: &FrontendKey, from: Option<&str>, count: u64) -> Sample {
+    fn sample(&self, key: &FrontendKey, from: Option<&str>, by_name: Option<&ByName<'_>>, count: u64) -> Sample {
         let mut sample = Sample::default();
         for n in 0..count {
             // Each connection is of another client, and none is still open when the next comes.
             let env = HostEnv::new(&self.compiled.tables);
             let env = env.in_namespace(from).at_ticket(n).with_random(n).as_client(n);
-            match decide(&env, key) {
+            let own_leg = |leg| by_name.map_or(leg, |by_name| by_name.own_leg(leg));
+            let verdict = match decide(&env, key) {
+                Verdict::Accept(accept) => match by_name {
+                    Some(by_name) => by_name.dialled(&env, &accept),
+                    // A target of this kind is of TLSRoutes.
+                    None => Verdict::Reject(Reject { stats: accept.route_stats, reason: Reason::TableMiss }),
+                },
+                decided @ (Verdict::Pass(_) | Verdict::Forward(_) | Verdict::Reject(_)) => decided,
+            };
+            match verdict {
                 Verdict::Pass(pass) => {
                     let why = match pass {
                         Pass::NotFrontend => "no route is attached to this address and port",
@@ -156,15 +193,17 @@ impl<'a> World<'a> {
                     *sample.passed.entry(why).or_default() += 1;
                 }
                 Verdict::Reject(reject) => {
-                    *sample.rejected.entry((reject.stats, reject.reason)).or_default() += 1;
+                    *sample.rejected.entry((own_leg(reject.stats), reject.reason)).or_default() += 1;
                 }
-                // The hello decides; without a server name there is none to show.
-                Verdict::Accept(accept) => {
-                    *sample.rejected.entry((accept.route_stats, Reason::NoServerName)).or_default() += 1;
-                }
+                // The acceptor dials, and gets no such verdict.
+                Verdict::Accept(_) => {}
                 Verdict::Forward(forward) => {
+                    if let Some(ended) = by_name.and_then(ByName::ended) {
+                        *sample.rejected.entry(ended).or_default() += 1;
+                        continue;
+                    }
                     let endpoint = SocketAddr::new(forward.endpoint.address.into(), forward.endpoint.port);
-                    *sample.forwarded.entry(forward.leg).or_default().entry(endpoint).or_default() += 1;
+                    *sample.forwarded.entry(own_leg(forward.leg)).or_default().entry(endpoint).or_default() += 1;
                 }
             }
         }
@@ -180,7 +219,7 @@ impl<'a> World<'a> {
         self.resources.services.keys().find(at).cloned()
     }
 
-    fn outcome(&self, sample: &Sample, service: Option<&ObjectKey>, port: u16) -> String {
+    fn outcome(&self, sample: &Sample, service: Option<&ObjectKey>, port: u16, by_name: Option<&ByName<'_>>) -> String {
         let forwarded = sample.forwarded.values().flat_map(BTreeMap::values).any(|&n| n > 0);
         let refused = !sample.rejected.is_empty();
         if let Some(why) = sample.passed.keys().next() {
@@ -196,7 +235,12 @@ impl<'a> World<'a> {
             (true, false) => "split among the legs".to_owned(),
             (false, _) => {
                 let reasons: BTreeSet<&str> = sample.rejected.keys().map(|(_, reason)| reason.text()).collect();
-                format!("refused at once: {}", reasons.into_iter().collect::<Vec<_>>().join("; "))
+                let how = match by_name {
+                    Some(by_name) if by_name.is_accepted() => "closed by the agent after the ClientHello",
+                    Some(by_name) if by_name.outcome.is_err() => "ended by the kernel as the ClientHello leaves",
+                    Some(_) | None => "refused at once",
+                };
+                format!("{how}: {}", reasons.into_iter().collect::<Vec<_>>().join("; "))
             }
         }
     }
@@ -212,10 +256,15 @@ impl<'a> World<'a> {
         names.iter().find(|(_, name)| name.route == *route && name.leg.as_deref() == leg).map(|(&id, _)| id)
     }
 
-    fn rejected(&self, route: &RouteKey, sample: &Sample) -> BTreeMap<&'static str, u64> {
-        let id = self.stats(route, None);
-        let own = sample.rejected.iter().filter(|((stats, _), _)| Some(*stats) == id);
-        own.map(|((_, reason), &n)| (reason.label(), n)).collect()
+    /// Connections rejected before a leg was chosen: those of the route, or all if no name selects one.
+    fn rejected(&self, route: Option<&RouteKey>, sample: &Sample) -> BTreeMap<&'static str, u64> {
+        let id = route.map(|route| self.stats(route, None));
+        let own = sample.rejected.iter().filter(|((stats, _), _)| id.is_none_or(|id| Some(*stats) == id));
+        let mut rejected = BTreeMap::new();
+        for ((_, reason), n) in own {
+            *rejected.entry(reason.label()).or_default() += n;
+        }
+        rejected
     }
 
     fn legs(&self, route: &RouteKey, sample: &Sample, count: u64) -> Vec<LegAccount> {
@@ -242,7 +291,13 @@ impl<'a> World<'a> {
     }
 
     /// Other routes of the Service: those of other scopes, those that lost, those that are not accepted.
-    fn others(&self, service: &ObjectKey, route: Option<&RouteKey>, frontend: Option<&Frontend>) -> Vec<Other> {
+    fn others(
+        &self,
+        service: &ObjectKey,
+        route: Option<&RouteKey>,
+        frontend: Option<&Frontend>,
+        in_force: Option<&Scope>,
+    ) -> Vec<Other> {
         let decides = route.map(RouteKey::to_string);
         let mut others = BTreeSet::new();
         for object in &self.translation.objects {
@@ -267,9 +322,11 @@ impl<'a> World<'a> {
         if let Some(frontend) = frontend {
             let everyone = frontend.everyone.iter().map(|route| (route, "everyone else".to_owned()));
             let scoped = frontend.namespaces.iter().map(|(name, route)| (route, format!("clients of {name}")));
-            for (other, whose) in everyone.chain(scoped) {
-                if other.routes().first() != route {
-                    others.insert(Other { route: other.to_string(), why: format!("it is for {whose}") });
+            for (scope, whose) in everyone.chain(scoped) {
+                let here = in_force.is_some_and(|in_force| std::ptr::eq(in_force, scope));
+                for other in scope.routes().iter().filter(|other| Some(*other) != route) {
+                    let why = if here { self.other_names(other) } else { format!("it is for {whose}") };
+                    others.insert(Other { route: other.to_string(), why });
                 }
             }
         }

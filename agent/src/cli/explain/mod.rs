@@ -1,10 +1,11 @@
 //! `weir explain`: where connections from X to Y would go, and why, by the files in a folder.
 //!
 //! Runs the kernel's own decision on plain tables. It asks no agent and touches no kernel, so it
-//! knows nothing of failures and ejections.
+//! knows nothing of failures and ejections, and supposes a kernel that can verify server names.
 
 mod account;
 mod text;
+mod tls;
 
 use super::asking::{Output, OutputArgs, colours, columns};
 use crate::{
@@ -30,11 +31,34 @@ pub struct ExplainArgs {
     /// What the client dials: an address and port, or a Service and port
     #[arg(long, value_name = "ADDRESS:PORT|NAMESPACE/SERVICE:PORT", value_parser = destination)]
     to: Destination,
+    /// Server name in the client's ClientHello, for TLSRoutes [default: none]
+    #[arg(long, value_name = "NAME")]
+    sni: Option<String>,
+    /// ALPN protocols that the client offers, as `h2,http/1.1`
+    #[arg(long, value_name = "PROTOCOLS", value_delimiter = ',', requires = "sni", value_parser = protocol)]
+    alpn: Vec<String>,
     /// How many connections to try
     #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     count: u64,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+/// What a client says of itself when it speaks TLS.
+#[derive(Clone, Debug, Default)]
+struct Hello {
+    /// The server name.
+    sni: Option<String>,
+    /// The ALPN protocols, none of them empty or longer than 255 bytes.
+    alpn: Vec<String>,
+}
+
+fn protocol(text: &str) -> Result<String, String> {
+    if (1..=255).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is no ALPN protocol: those have 1 to 255 bytes"))
+    }
 }
 
 /// What a client dials.
@@ -89,8 +113,9 @@ pub fn run(args: &ExplainArgs, out: &mut impl Write) -> Result<ExitCode> {
             if errors > 0 { format!("; the folder has {errors} errors, see `weir check`") } else { String::new() };
         bail!("Service {namespace}/{name} is not in {} or has no clusterIP{hint}", args.config.display());
     }
-    let accounts =
-        dialled.into_iter().map(|(address, port)| world.account(address, port, args.from.as_deref(), args.count));
+    let hello = Hello { sni: args.sni.clone(), alpn: args.alpn.clone() };
+    let from = args.from.as_deref();
+    let accounts = dialled.into_iter().map(|(address, port)| world.account(address, port, from, &hello, args.count));
     let answer = Answer { destinations: accounts.collect(), errors };
     match args.output.output {
         Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?,

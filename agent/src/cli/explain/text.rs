@@ -3,6 +3,7 @@
 use super::{
     Answer,
     account::{Account, LegAccount},
+    tls::{TlsAccount, first_of},
 };
 use crate::cli::{
     format::{count, percent},
@@ -28,6 +29,7 @@ fn one(account: &Account, colours: bool, columns: Option<usize>) -> Vec<String> 
         bold(&format!("connections of {client} to {}{service}", account.to)),
         format!("  outcome  {}", account.outcome),
     ];
+    lines.extend(account.tls.iter().flat_map(tls));
     if let Some(route) = &account.route {
         let scope = account.scope.as_deref().unwrap_or("everyone");
         let policy = account.policy.unwrap_or_default();
@@ -43,10 +45,27 @@ fn one(account: &Account, colours: bool, columns: Option<usize>) -> Vec<String> 
         lines.push(String::new());
         lines.extend(legs(account, columns));
     }
+    let when = match &account.tls {
+        Some(TlsAccount { rejects: Some(_), .. }) => "for its ClientHello",
+        Some(_) | None => "before a backendRef was chosen",
+    };
     for (reason, n) in &account.rejected {
-        lines.push(format!("  refused before a backendRef was chosen: {} ({reason})", count(*n)));
+        lines.push(format!("  refused {when}: {} ({reason})", count(*n)));
     }
     lines
+}
+
+fn tls(tls: &TlsAccount) -> Vec<String> {
+    let path = match &tls.why {
+        None => "verify: direct, the kernel checks the server name".to_owned(),
+        Some(why) => format!("accept: through the agent, because {why}"),
+    };
+    let hello = match &tls.server_name {
+        None => format!("  names    {}; a client that names no server is refused", first_of(&tls.names)),
+        Some(name) if tls.alpn.is_empty() => format!("  hello    server name {name}, no ALPN"),
+        Some(name) => format!("  hello    server name {name}, ALPN {}", tls.alpn.join(", ")),
+    };
+    vec![format!("  path     {path}"), hello]
 }
 
 fn legs(account: &Account, columns: Option<usize>) -> Vec<String> {
