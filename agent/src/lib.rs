@@ -28,5 +28,6 @@ pub mod view;
 pub mod admin;
 pub mod metrics;
 pub mod telemetry;
+pub mod time;
 
 pub mod cli;

@@ -20,8 +20,12 @@ fn run(folder: &Path, more: &[&str]) -> (bool, String) {
     (code == std::process::ExitCode::SUCCESS, String::from_utf8(out).unwrap())
 }
 
+fn testdata(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
+}
+
 fn mistakes() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/mistakes")
+    testdata("mistakes")
 }
 
 #[test]
@@ -69,6 +73,45 @@ fn each_of_ten_mistakes_is_named_with_its_remedy() {
 }
 
 #[test]
+fn each_mistake_of_a_tls_route_is_named_with_its_remedy() {
+    let (clean, text) = run(&testdata("tls-mistakes"), &[]);
+    assert!(!clean);
+    let snapshot = testdata("tls-mistakes.check.txt");
+    if std::env::var_os("WEIR_UPDATE").is_some() {
+        std::fs::write(&snapshot, &text).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&snapshot).unwrap();
+    assert!(text == wanted, "--- wanted\n{wanted}--- got\n{text}");
+    for (place, finding) in [
+        ("1-nameless.yaml", "missing field `hostnames`"),
+        ("2-empty.yaml", "spec.hostnames: has 0 hostnames, allowed is 1..=1024"),
+        ("3-address.yaml:11", "spec.hostnames[1]: \"10.0.0.1\" is an IP address"),
+        (
+            "4-upper.yaml:10",
+            "spec.hostnames[0]: \"API.shop.example\" has upper-case letters: write \"api.shop.example\"",
+        ),
+        ("5-wildcard.yaml:10", "spec.hostnames[0]: \"api.*.example\" has its \"*\" in a wrong place"),
+        ("6-long.yaml:10", "249 characters, allowed is 1..=247"),
+        ("7-ported.yaml:10", "spec.hostnames[0]: \"api.shop.example:443\" is not a server name"),
+        ("8-misspelled.yaml:9", "spec.hostname: is unknown and has no effect: did you mean hostnames?"),
+        ("TLSRoute shop/alpn", "metadata.annotations[weir.dev/alpn]: \"h2,\" has an empty protocol: write 1..=16"),
+        ("TLSRoute shop/idle", "metadata.annotations[weir.dev/idle-timeout]: \"30m\" is not a time: write seconds"),
+        ("11-rules.yaml", "spec.rules: has 2 rules, allowed is exactly 1"),
+        ("TLSRoute shop/lost", "all its host names lead elsewhere: to TLSRoute shop/good"),
+        (
+            "13-old.yaml:2",
+            "gateway.networking.k8s.io/v1alpha2 is old and read as gateway.networking.k8s.io/v1: write that",
+        ),
+        ("14-kind.yaml:3", "kind: \"TLSRoutes\" is unknown: did you mean TLSRoute?"),
+    ] {
+        let at = text.find(place).unwrap_or_else(|| panic!("{place} is not named in:\n{text}"));
+        assert!(text[at..].contains(finding), "{finding} is not said of {place} in:\n{text}");
+    }
+    let good = text.find("✓ TLSRoute shop/good").unwrap_or_else(|| panic!("the good route is not good in:\n{text}"));
+    assert!(text[good..].contains("✓ Accepted=True Accepted: port 80 of Service shop/web, for every client"));
+}
+
+#[test]
 fn json_says_the_same_to_scripts() {
     let (clean, text) = run(&mistakes(), &["--output", "json"]);
     assert!(!clean);
@@ -102,6 +145,15 @@ fn the_example_fails_only_for_its_broken_backend() {
     assert!(text.contains("✗ ResolvedRefs=False BackendNotFound"), "{text}");
     assert!(text.contains("Service shop/checkout-v3 does not exist"), "{text}");
     assert!(text.contains("1 of them not in full effect; 0 errors and 0 warnings"), "{text}");
+}
+
+#[test]
+fn the_tls_example_is_clean() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/examples/tls");
+    let (clean, text) = run(&folder, &[]);
+    assert!(clean, "{text}");
+    assert!(text.ends_with("0 of them not in full effect; 0 errors and 0 warnings in files\n"), "{text}");
+    assert!(!text.contains("weir.dev/Superseded"), "{text}");
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use proptest::prelude::*;
 use std::{fs, path::Path, sync::LazyLock};
 use weir::{
+    ir::Scope,
     provider::file::{read_dir, read_text},
     resources::Resources,
     translate::{ConditionType, translate},
 };
+use weir_common::hello::{MAX_MATCHED_NAME, check_name};
 
 fn folder(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
@@ -70,6 +72,8 @@ proptest! {
         port: i64,
         weight: i64,
         number: i32,
+        hostname: String,
+        annotation: String,
     ) {
         let mut resources = ALL.clone();
         for index in gone {
@@ -91,6 +95,18 @@ proptest! {
                 _ => {}
             }
         }
+        for (i, route) in resources.tls_routes.values_mut().enumerate() {
+            let route = std::sync::Arc::make_mut(route);
+            let annotations = route.metadata.annotations.get_or_insert_default();
+            match i % 6 {
+                0 => route.spec.hostnames.clear(),
+                1 => route.spec.hostnames.push(hostname.clone()),
+                2 => route.spec.rules[0].backend_refs[0].weight = Some(weight),
+                3 => drop(annotations.insert("weir.dev/alpn".to_owned(), annotation.clone())),
+                4 => drop(annotations.insert("weir.dev/idle-timeout".to_owned(), annotation.clone())),
+                _ => {}
+            }
+        }
         for service in resources.services.values_mut().step_by(3) {
             let spec = std::sync::Arc::make_mut(service).spec.get_or_insert_default();
             spec.ports.get_or_insert_default().iter_mut().for_each(|port| port.port = number);
@@ -98,6 +114,18 @@ proptest! {
         }
         let translation = translate(&resources);
         for frontend in translation.desired.frontends.values() {
+            for scope in frontend.scopes() {
+                let tls = matches!(scope, Scope::Tls(_));
+                prop_assert!(!scope.routes().is_empty());
+                for route in scope.routes() {
+                    let found = translation.desired.routes[route].tls.as_ref();
+                    prop_assert_eq!(found.is_some(), tls);
+                    for name in found.into_iter().flat_map(|found| &found.hostnames) {
+                        let name = name.strip_prefix("*.").unwrap_or(name);
+                        prop_assert!(check_name(name.as_bytes()).is_ok() && name.len() <= MAX_MATCHED_NAME);
+                    }
+                }
+            }
             for route in frontend.routes() {
                 let legs = &translation.desired.routes[route].legs;
                 prop_assert!((1..=16).contains(&legs.len()));

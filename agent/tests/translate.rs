@@ -100,6 +100,11 @@ fn desired(desired: &Desired, out: &mut String) {
     out.push_str("routes:\n");
     for (key, route) in &desired.routes {
         writeln!(out, "  {key}: # {}", route.policy.name()).unwrap();
+        if let Some(tls) = &route.tls {
+            let alpn = if tls.alpn.is_empty() { String::new() } else { format!(" alpn {}", tls.alpn.join(",")) };
+            let idle = tls.idle_timeout.map(|time| format!(" idle {time:?}")).unwrap_or_default();
+            writeln!(out, "    names {}{alpn}{idle}", tls.hostnames.join(" ")).unwrap();
+        }
         for leg in &route.legs {
             let target = match &leg.target {
                 Ok(backend) => format!("to {backend}"),

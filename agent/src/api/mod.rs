@@ -8,13 +8,17 @@ pub mod check;
 mod client_group;
 mod reference_grant;
 mod refs;
+mod route;
 mod tcp_route;
+mod tls_route;
 
 pub use backend::{Backend, BackendSpec, StaticEndpoint};
 pub use client_group::{ClientGroup, ClientGroupSpec, ClientSelector};
 pub use reference_grant::{ReferenceGrant, ReferenceGrantFrom, ReferenceGrantSpec, ReferenceGrantTo};
 pub use refs::{BackendRef, ParentReference};
-pub use tcp_route::{TCPRoute, TCPRouteRule, TCPRouteSpec};
+pub use route::{Route, RouteRule};
+pub use tcp_route::{TCPRoute, TCPRouteSpec};
+pub use tls_route::{TLSRoute, TLSRouteSpec};
 
 /// API group of the Gateway API.
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
@@ -23,6 +27,12 @@ pub const WEIR_GROUP: &str = "weir.dev";
 /// Annotation on a route: how a leg and an endpoint are chosen
 /// (`weir_common::abi::tables::Policy::name`).
 pub const LOAD_BALANCING: &str = "weir.dev/load-balancing";
+/// Annotation on a TLSRoute: protocols, with commas between them, one of which the client must offer
+/// (`ir::TlsMatch::alpn`).
+pub const ALPN: &str = "weir.dev/alpn";
+/// Annotation on a TLSRoute: how long a connection of the accept path may be idle, spelled as
+/// [`crate::time::seconds`] reads it (`ir::TlsMatch::idle_timeout`).
+pub const IDLE_TIMEOUT: &str = "weir.dev/idle-timeout";
 /// Prefix of Weir's annotations.
 pub const WEIR_PREFIX: &str = "weir.dev/";
 /// Label of an EndpointSlice: the name of its Service.

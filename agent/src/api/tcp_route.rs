@@ -1,6 +1,7 @@
 //! TCPRoute v1 (Gateway API v1.6, Standard channel).
 
-use super::{BackendRef, ParentReference};
+use super::{ParentReference, Route, RouteRule};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,16 +22,23 @@ pub struct TCPRouteSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parent_refs: Vec<ParentReference>,
     /// Exactly one rule.
-    pub rules: Vec<TCPRouteRule>,
+    pub rules: Vec<RouteRule>,
 }
 
-/// A rule of a TCPRoute.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TCPRouteRule {
-    /// Name of the rule.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Where connections go, 1..=16.
-    pub backend_refs: Vec<BackendRef>,
+impl Route for TCPRoute {
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn parent_refs(&self) -> &[ParentReference] {
+        &self.spec.parent_refs
+    }
+
+    fn hostnames(&self) -> &[String] {
+        &[]
+    }
+
+    fn rules(&self) -> &[RouteRule] {
+        &self.spec.rules
+    }
 }

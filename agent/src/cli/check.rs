@@ -126,8 +126,8 @@ fn add_silent(resources: &Resources, objects: &mut Vec<ObjectStatus>) {
 
 /// The order in which kinds are printed: what people look for comes first.
 fn rank(kind: &str) -> usize {
-    const ORDER: [&str; 7] =
-        ["TCPRoute", "Service", "Backend", "ClientGroup", "ReferenceGrant", "EndpointSlice", "Namespace"];
+    const ORDER: [&str; 8] =
+        ["TCPRoute", "TLSRoute", "Service", "Backend", "ClientGroup", "ReferenceGrant", "EndpointSlice", "Namespace"];
     ORDER.iter().position(|known| *known == kind).unwrap_or(ORDER.len())
 }
 

@@ -10,6 +10,7 @@ use crate::{
     },
     reconcile::{Reconciler, coverage},
     telemetry::LogArgs,
+    time::seconds,
     view::Published,
 };
 use anyhow::{Context as _, Result};
@@ -43,7 +44,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Arguments of `weir run`.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
-    /// Folder of YAML or JSON files with Services, EndpointSlices, TCPRoutes and so on
+    /// Folder of YAML or JSON files with Services, EndpointSlices, TCPRoutes, TLSRoutes and so on
     #[arg(long, value_name = "DIR", env = "WEIR_CONFIG")]
     config: PathBuf,
     /// Cgroup whose processes are covered [default: the root of the cgroup2 hierarchy]
@@ -110,20 +111,6 @@ impl From<Loss> for OnAgentLoss {
             Loss::Reject => Self::Reject,
         }
     }
-}
-
-/// Reads a time like `10`, `0.5`, `10s` or `500ms`.
-fn seconds(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let value: f64 = number.trim().parse().map_err(|_| "give seconds, like 10, 0.5, 10s or 500ms".to_owned())?;
-    let value = Duration::try_from_secs_f64(value * unit).map_err(|error| error.to_string())?;
-    if value > Duration::from_secs(86_400) {
-        return Err("at most one day (86400)".to_owned());
-    }
-    Ok(value)
 }
 
 impl RunArgs {
@@ -257,19 +244,4 @@ fn every(period: Duration) -> tokio::time::Interval {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_seconds_unless_they_say_milliseconds() {
-        assert_eq!(seconds("10"), Ok(Duration::from_secs(10)));
-        assert_eq!(seconds("0.5s"), Ok(Duration::from_millis(500)));
-        assert_eq!(seconds("250ms"), Ok(Duration::from_millis(250)));
-        for wrong in ["", "-1", "ten", "86401", "NaN"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -4,7 +4,7 @@ mod slice;
 
 pub use slice::{EndpointSlice, SliceEndpoint, SlicePort};
 
-use crate::api::{self, Backend, ClientGroup, ReferenceGrant, TCPRoute};
+use crate::api::{self, Backend, ClientGroup, ReferenceGrant, TCPRoute, TLSRoute};
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use serde::Serialize;
 use std::{
@@ -49,6 +49,8 @@ pub struct Resources {
     pub namespaces: BTreeMap<String, Arc<Namespace>>,
     /// TCPRoutes.
     pub tcp_routes: BTreeMap<ObjectKey, Arc<TCPRoute>>,
+    /// TLSRoutes.
+    pub tls_routes: BTreeMap<ObjectKey, Arc<TLSRoute>>,
     /// ReferenceGrants.
     pub reference_grants: BTreeMap<ObjectKey, Arc<ReferenceGrant>>,
     /// Backends.

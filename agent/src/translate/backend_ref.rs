@@ -53,7 +53,7 @@ pub(super) fn resolve(
         return refuse(Reason::RefNotPermitted, "RefNotPermitted", message);
     }
     match backend_kind {
-        BackendKind::Service => resolve_service(resources, key, backend.port),
+        BackendKind::Service => resolve_service(resources, from, key, backend.port),
         BackendKind::Backend if resources.backends.contains_key(&key) => {
             Ok(BackendKey { kind: BackendKind::Backend, object: key, port: 0 })
         }
@@ -61,7 +61,12 @@ pub(super) fn resolve(
     }
 }
 
-fn resolve_service(resources: &Resources, key: ObjectKey, port: Option<i64>) -> Result<BackendKey, Refusal> {
+fn resolve_service(
+    resources: &Resources,
+    from: Referrer<'_>,
+    key: ObjectKey,
+    port: Option<i64>,
+) -> Result<BackendKey, Refusal> {
     let Some(service) = resources.services.get(&key) else {
         return not_found("Service", &key);
     };
@@ -84,7 +89,7 @@ fn resolve_service(resources: &Resources, key: ObjectKey, port: Option<i64>) -> 
     };
     if !is_tcp(found) {
         let protocol = found.protocol.as_deref().unwrap_or_default();
-        let message = format!("port {number} of Service {key} is for {protocol}, a TCPRoute needs a TCP port");
+        let message = format!("port {number} of Service {key} is for {protocol}, a {} needs a TCP port", from.kind);
         return refuse(Reason::UnsupportedBackend, "UnsupportedProtocol", message);
     }
     match u16::try_from(number) {

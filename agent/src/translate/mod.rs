@@ -12,6 +12,7 @@ mod conflict;
 mod endpoints;
 mod express;
 pub mod grant;
+mod names;
 mod route;
 mod status;
 
@@ -43,8 +44,7 @@ pub struct Translation {
 #[must_use]
 pub fn translate(resources: &Resources) -> Translation {
     let mut notes = Notes::default();
-    let routes: Vec<Judged<'_>> =
-        resources.tcp_routes.iter().map(|(key, object)| route::judge(resources, key, object)).collect();
+    let routes = route::judge_all(resources);
     let settled = conflict::settle(&routes);
     let owners = conflict::owners(resources, &settled.ports);
     let frontends = frontends(&settled, &owners);
@@ -67,12 +67,8 @@ fn frontends(
         };
         let frontend = ir::Frontend {
             service: (*service).clone(),
-            everyone: scopes.everyone.clone().map(ir::Scope::Tcp),
-            namespaces: scopes
-                .namespaces
-                .iter()
-                .map(|(name, route)| (name.clone(), ir::Scope::Tcp(route.clone())))
-                .collect(),
+            everyone: scopes.everyone.clone(),
+            namespaces: scopes.namespaces.clone(),
         };
         frontends.insert((*address, *port), frontend);
     }

@@ -1,25 +1,26 @@
-//! Judges one TCPRoute by itself: its values, its annotations, its backendRefs and its parents.
+//! Judges one route by itself: its values, its annotations, its backendRefs and its parents.
 
 use super::{
-    annotation,
+    annotation::{self, Options},
     attach::{Attachment, attach},
     backend_ref,
     condition::Finding,
     grant::{GrantRule, Referrer},
 };
 use crate::{
-    api::{BackendRef, GATEWAY_GROUP, LOAD_BALANCING, ParentReference, TCPRoute, check::Check},
-    ir::{Leg, Route, RouteKey, RouteKind},
+    api::{self, BackendRef, GATEWAY_GROUP, ParentReference},
+    ir::{Leg, Route, RouteKey, RouteKind, TlsMatch},
     resources::{ObjectKey, Resources},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeSet;
-use weir_common::abi::tables::{MAX_WEIGHT, Policy};
+use weir_common::abi::tables::MAX_WEIGHT;
 
 /// A route with everything that can be said of it without looking at other routes.
 #[derive(Debug)]
 pub(super) struct Judged<'a> {
     pub(super) key: RouteKey,
-    pub(super) object: &'a TCPRoute,
+    pub(super) metadata: &'a ObjectMeta,
     /// The route, unless one of its values keeps it out.
     pub(super) route: Result<Route, Finding>,
     /// What ResolvedRefs says, unless all is well.
@@ -43,45 +44,81 @@ impl Judged<'_> {
     }
 }
 
-/// Judges a route.
-pub(super) fn judge<'a>(resources: &Resources, key: &ObjectKey, object: &'a TCPRoute) -> Judged<'a> {
-    let annotations = object.metadata.annotations.as_ref();
-    let mut notes = annotation::unknown(annotations, &[LOAD_BALANCING]);
-    let policy = annotation::policy(annotations);
-    let (legs, unresolved) = legs(resources, key, object, &mut notes);
-    Judged {
-        key: RouteKey { kind: RouteKind::Tcp, object: key.clone() },
-        object,
-        route: route(object, policy, legs),
-        unresolved,
-        parents: parents(resources, key, object, &mut notes),
-        notes,
-    }
+/// Judges every route.
+pub(super) fn judge_all(resources: &Resources) -> Vec<Judged<'_>> {
+    let tcp = resources.tcp_routes.iter();
+    let tcp = tcp.map(|(key, object)| judge(resources, RouteKind::Tcp, key, object.as_ref()));
+    let tls = resources.tls_routes.iter();
+    let tls = tls.map(|(key, object)| judge(resources, RouteKind::Tls, key, object.as_ref()));
+    tcp.chain(tls).collect()
 }
 
-fn route(object: &TCPRoute, policy: Result<Policy, Finding>, legs: Vec<Leg>) -> Result<Route, Finding> {
+/// Judges a route.
+pub(super) fn judge<'a>(
+    resources: &Resources,
+    kind: RouteKind,
+    key: &ObjectKey,
+    object: &'a dyn api::Route,
+) -> Judged<'a> {
+    let key = RouteKey { kind, object: key.clone() };
+    let annotations = object.metadata().annotations.as_ref();
+    let mut notes = annotation::route_notes(kind, annotations);
+    let options = annotation::options(kind, annotations);
+    let (legs, unresolved) = legs(resources, &key, object, &mut notes);
+    let route = route(kind, object, options, legs, &mut notes);
+    let parents = parents(resources, &key, object, &mut notes);
+    Judged { key, metadata: object.metadata(), route, unresolved, parents, notes }
+}
+
+fn route(
+    kind: RouteKind,
+    object: &dyn api::Route,
+    options: Result<Options, Finding>,
+    legs: Vec<Leg>,
+    notes: &mut Vec<String>,
+) -> Result<Route, Finding> {
     let mistakes = object.mistakes();
     if !mistakes.is_empty() {
         let all: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         return Err(Finding::new("UnsupportedValue", all.join("; ")));
     }
-    Ok(Route { policy: policy?, legs, tls: None })
+    let Options { policy, alpn, idle_timeout } = options?;
+    let tls = match kind {
+        RouteKind::Tcp => None,
+        RouteKind::Tls => Some(TlsMatch { hostnames: hostnames(object.hostnames(), notes), alpn, idle_timeout }),
+    };
+    Ok(Route { policy, legs, tls })
+}
+
+/// Returns the server names, each once.
+fn hostnames(written: &[String], notes: &mut Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut names = Vec::with_capacity(written.len());
+    for (i, name) in written.iter().enumerate() {
+        let name = name.to_ascii_lowercase();
+        if seen.insert(name.clone()) {
+            names.push(name);
+        } else {
+            notes.push(format!("spec.hostnames[{i}]: \"{name}\" stands there twice: remove one of the two"));
+        }
+    }
+    names
 }
 
 fn parents<'a>(
     resources: &Resources,
-    key: &ObjectKey,
-    object: &'a TCPRoute,
+    key: &RouteKey,
+    object: &'a dyn api::Route,
     notes: &mut Vec<String>,
 ) -> Vec<Parent<'a>> {
-    if object.spec.parent_refs.is_empty() {
+    if object.parent_refs().is_empty() {
         notes.push("has no parentRefs, so it has no effect: attach it to a Service".to_owned());
     }
     let mut parents = Vec::new();
-    for (i, reference) in object.spec.parent_refs.iter().enumerate() {
+    for (i, reference) in object.parent_refs().iter().enumerate() {
         let path = format!("spec.parentRefs[{i}]");
         if reference.is_service() {
-            parents.push(Parent { reference, attachment: attach(resources, &key.namespace, &path, reference) });
+            parents.push(Parent { reference, attachment: attach(resources, &key.object.namespace, &path, reference) });
         } else {
             let kind = reference.kind.as_deref().unwrap_or("Gateway");
             let group = reference.group.as_deref().unwrap_or(GATEWAY_GROUP);
@@ -95,18 +132,18 @@ fn parents<'a>(
 
 fn legs(
     resources: &Resources,
-    key: &ObjectKey,
-    object: &TCPRoute,
+    key: &RouteKey,
+    object: &dyn api::Route,
     notes: &mut Vec<String>,
 ) -> (Vec<Leg>, Option<Finding>) {
-    let from = Referrer { group: GATEWAY_GROUP, kind: "TCPRoute", namespace: &key.namespace };
+    let namespace = &key.object.namespace;
+    let from = Referrer { group: GATEWAY_GROUP, kind: key.kind.name(), namespace };
     let mut legs = Vec::new();
     let mut labels = BTreeSet::new();
     let mut first_reason = None;
     let mut messages = Vec::new();
-    for (i, backend) in
-        object.spec.rules.first().map(|rule| rule.backend_refs.as_slice()).unwrap_or_default().iter().enumerate()
-    {
+    let backends = object.rules().first().map(|rule| rule.backend_refs.as_slice()).unwrap_or_default();
+    for (i, backend) in backends.iter().enumerate() {
         let path = format!("spec.rules[0].backendRefs[{i}]");
         let target = backend_ref::resolve(resources, from, GrantRule::NotNeeded, backend).map_err(|refusal| {
             first_reason.get_or_insert(refusal.finding.reason);
@@ -117,7 +154,7 @@ fn legs(
             notes.push(format!("{path}.port has no effect: the endpoints of a Backend have ports of their own"));
         }
         let weight = u32::try_from(backend.weight.unwrap_or(1).clamp(0, i64::from(MAX_WEIGHT))).unwrap_or(MAX_WEIGHT);
-        legs.push(Leg { label: unique(&mut labels, label(&key.namespace, backend)), weight, target });
+        legs.push(Leg { label: unique(&mut labels, label(namespace, backend)), weight, target });
     }
     let unresolved = first_reason.map(|reason| Finding::new(reason, messages.join("; ")));
     (legs, unresolved)
@@ -152,5 +189,13 @@ mod tests {
         let mut taken = BTreeSet::new();
         let labels: Vec<String> = (0..3).map(|_| unique(&mut taken, "a/b:1".to_owned())).collect();
         assert_eq!(labels, ["a/b:1", "a/b:1#2", "a/b:1#3"]);
+    }
+
+    #[test]
+    fn a_host_name_that_stands_twice_is_taken_once_and_told() {
+        let mut notes = Vec::new();
+        let names: Vec<String> = ["a.b", "*.b", "a.b"].map(str::to_owned).into();
+        assert_eq!(hostnames(&names, &mut notes), ["a.b", "*.b"]);
+        assert_eq!(notes, ["spec.hostnames[2]: \"a.b\" stands there twice: remove one of the two"]);
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn statuses(
         });
         let parents = conditions.collect();
         let mut route_notes = route.notes.clone();
+        route_notes.extend(settled.partial.get(&i).cloned().unwrap_or_default());
         route_notes.extend(leg_notes(route, desired, &families));
         statuses.push(ObjectStatus {
             kind: route.key.kind.name(),
@@ -59,7 +60,7 @@ pub(super) fn statuses(
     }
     for (key, backend) in &resources.backends {
         let mut own = notes.take("Backend", key);
-        own.extend(annotation::unknown(backend.metadata.annotations.as_ref(), &[]));
+        own.extend(annotation::unknown(backend.metadata.annotations.as_ref(), &[], &[]));
         statuses.push(ObjectStatus { kind: "Backend", key: key.clone(), parents: Vec::new(), notes: own });
     }
     statuses.extend(client_groups);
@@ -71,7 +72,7 @@ pub(super) fn statuses(
         );
     }
     for (key, service) in &resources.services {
-        for note in annotation::unknown(service.metadata.annotations.as_ref(), &[]) {
+        for note in annotation::unknown(service.metadata.annotations.as_ref(), &[], &[]) {
             notes.add("Service", key, note);
         }
     }
@@ -80,7 +81,7 @@ pub(super) fn statuses(
 }
 
 fn parent_status(route: &Judged<'_>, parent: &Parent<'_>, superseded: Option<Finding>) -> ParentStatus {
-    let generation = route.object.metadata.generation.unwrap_or_default();
+    let generation = route.metadata.generation.unwrap_or_default();
     let (status, accepted) = match (&route.route, &parent.attachment) {
         (Err(finding), _) | (Ok(_), Err(finding)) => (ConditionStatus::False, finding.clone()),
         (Ok(_), Ok(attachment)) => {

@@ -8,8 +8,10 @@ mod client_group;
 mod endpoint_slice;
 mod name;
 mod reference_grant;
+mod route;
 mod service;
 mod tcp_route;
+mod tls_route;
 
 use crate::resources::ObjectKey;
 use k8s_openapi::api::core::v1::Namespace;

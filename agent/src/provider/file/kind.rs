@@ -10,17 +10,19 @@ pub(super) enum Kind {
     Service,
     EndpointSlice,
     TcpRoute,
+    TlsRoute,
     ReferenceGrant,
     Backend,
     ClientGroup,
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Namespace,
         Self::Service,
         Self::EndpointSlice,
         Self::TcpRoute,
+        Self::TlsRoute,
         Self::ReferenceGrant,
         Self::Backend,
         Self::ClientGroup,
@@ -32,6 +34,7 @@ impl Kind {
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
             Self::TcpRoute => "TCPRoute",
+            Self::TlsRoute => "TLSRoute",
             Self::ReferenceGrant => "ReferenceGrant",
             Self::Backend => "Backend",
             Self::ClientGroup => "ClientGroup",
@@ -44,6 +47,7 @@ impl Kind {
             Self::Service
             | Self::EndpointSlice
             | Self::TcpRoute
+            | Self::TlsRoute
             | Self::ReferenceGrant
             | Self::Backend
             | Self::ClientGroup => true,
@@ -54,7 +58,7 @@ impl Kind {
         match self {
             Self::Namespace | Self::Service => "",
             Self::EndpointSlice => "discovery.k8s.io",
-            Self::TcpRoute | Self::ReferenceGrant => GATEWAY_GROUP,
+            Self::TcpRoute | Self::TlsRoute | Self::ReferenceGrant => GATEWAY_GROUP,
             Self::Backend | Self::ClientGroup => WEIR_GROUP,
         }
     }
@@ -64,6 +68,7 @@ impl Kind {
         match self {
             Self::Namespace | Self::Service | Self::EndpointSlice => &["v1"],
             Self::TcpRoute => &["v1", "v1alpha2"],
+            Self::TlsRoute => &["v1", "v1alpha3", "v1alpha2"],
             Self::ReferenceGrant => &["v1", "v1beta1"],
             Self::Backend | Self::ClientGroup => &["v1alpha1"],
         }
@@ -76,7 +81,7 @@ impl Kind {
 }
 
 /// Routes that are right and close in spelling, but not ours.
-const OTHER_ROUTES: [&str; 4] = ["GRPCRoute", "HTTPRoute", "TLSRoute", "UDPRoute"];
+const OTHER_ROUTES: [&str; 3] = ["GRPCRoute", "HTTPRoute", "UDPRoute"];
 
 /// What an apiVersion and kind stand for.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,7 +116,7 @@ pub(super) fn find(api_version: &str, kind: &str) -> Known {
     }
     match found.versions().iter().position(|known| *known == version) {
         Some(0) => Known::Kind(found, None),
-        Some(_) if found == Kind::TcpRoute => {
+        Some(_) if matches!(found, Kind::TcpRoute | Kind::TlsRoute) => {
             let message = format!("{api_version} is old and read as {}: write that", found.api_version());
             Known::Kind(found, Some(message))
         }
@@ -174,9 +179,16 @@ mod tests {
     }
 
     #[test]
-    fn an_old_tcp_route_is_read_with_a_warning() {
-        assert!(matches!(find("gateway.networking.k8s.io/v1alpha2", "TCPRoute"), Known::Kind(Kind::TcpRoute, Some(_))));
-        assert_eq!(find("gateway.networking.k8s.io/v1", "TCPRoute"), Known::Kind(Kind::TcpRoute, None));
+    fn an_old_route_is_read_with_a_warning() {
+        let old = |version, kind| match find(&format!("gateway.networking.k8s.io/{version}"), kind) {
+            Known::Kind(found, warning) => (found, warning.is_some()),
+            other => panic!("{version} {kind}: {other:?}"),
+        };
+        assert_eq!(old("v1alpha2", "TCPRoute"), (Kind::TcpRoute, true));
+        assert_eq!(old("v1", "TCPRoute"), (Kind::TcpRoute, false));
+        assert_eq!(old("v1alpha2", "TLSRoute"), (Kind::TlsRoute, true));
+        assert_eq!(old("v1alpha3", "TLSRoute"), (Kind::TlsRoute, true));
+        assert_eq!(old("v1", "TLSRoute"), (Kind::TlsRoute, false));
     }
 
     #[test]
@@ -185,6 +197,8 @@ mod tests {
             ("gateway.networking.k8s.io/v1", "TcpRoute"),
             ("gateway.networking.k8s.io/v2", "TCPRoute"),
             ("gateway.networking.k8s.io/v1", "TPCRoute"),
+            ("gateway.networking.k8s.io/v1", "TLSRoutes"),
+            ("gateway.networking.k8s.io/v1", "TSLRoute"),
             ("gateway.network.k8s.io/v1", "TCPRoute"),
             ("v1", "EndpointSlice"),
         ] {
@@ -193,7 +207,7 @@ mod tests {
         for (api_version, kind) in [
             ("gateway.networking.k8s.io/v1", "Gateway"),
             ("gateway.networking.k8s.io/v1", "HTTPRoute"),
-            ("gateway.networking.k8s.io/v1", "TLSRoute"),
+            ("gateway.networking.k8s.io/v1", "UDPRoute"),
             ("serving.knative.dev/v1", "Service"),
             ("apps/v1", "Deployment"),
         ] {

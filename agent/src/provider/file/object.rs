@@ -6,7 +6,7 @@ use super::{
     tree,
 };
 use crate::{
-    api::{Backend, ClientGroup, ReferenceGrant, TCPRoute, check::Check},
+    api::{Backend, ClientGroup, ReferenceGrant, TCPRoute, TLSRoute, check::Check},
     resources::{EndpointSlice, ObjectKey, Resources},
 };
 use k8s_openapi::api::{
@@ -52,6 +52,7 @@ pub(super) enum Object {
     EndpointSlice(Arc<EndpointSlice>),
     Namespace(Arc<Namespace>),
     TcpRoute(Arc<TCPRoute>),
+    TlsRoute(Arc<TLSRoute>),
     ReferenceGrant(Arc<ReferenceGrant>),
     Backend(Arc<Backend>),
     ClientGroup(Arc<ClientGroup>),
@@ -74,6 +75,7 @@ impl Object {
             Self::EndpointSlice(object) => put(&mut resources.endpoint_slices, key, object),
             Self::Namespace(object) => put(&mut resources.namespaces, key.name, object),
             Self::TcpRoute(object) => put(&mut resources.tcp_routes, key, object),
+            Self::TlsRoute(object) => put(&mut resources.tls_routes, key, object),
             Self::ReferenceGrant(object) => put(&mut resources.reference_grants, key, object),
             Self::Backend(object) => put(&mut resources.backends, key, object),
             Self::ClientGroup(object) => put(&mut resources.client_groups, key, object),
@@ -179,6 +181,7 @@ fn read_kind(kind: Kind, warning: Option<String>, value: &Value, at: &str, conte
         }),
         Kind::Namespace => typed(&identity, value, at, contents, |object| Object::Namespace(Arc::new(object))),
         Kind::TcpRoute => typed(&identity, value, at, contents, |object| Object::TcpRoute(Arc::new(object))),
+        Kind::TlsRoute => typed(&identity, value, at, contents, |object| Object::TlsRoute(Arc::new(object))),
         Kind::ReferenceGrant => {
             typed(&identity, value, at, contents, |object| Object::ReferenceGrant(Arc::new(object)))
         }
