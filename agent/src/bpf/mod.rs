@@ -32,7 +32,10 @@ use aya::{
 };
 use maps::Maps;
 use std::{collections::BTreeSet, path::PathBuf};
-use weir_common::abi::settings::{Settings, SockOffsets};
+use weir_common::abi::{
+    settings::{Settings, SockOffsets},
+    stats::Counter,
+};
 
 /// The ring buffer of sampled events; one reader empties it.
 pub type EventRing = RingBuf<MapData>;
@@ -185,6 +188,22 @@ impl Kernel {
             self.attachments.retain(|attachment| attachment.name != attach::EGRESS);
         }
         Ok(())
+    }
+
+    /// Counts the connections whose ClientHello is still to be judged.
+    ///
+    /// # Errors
+    ///
+    /// If the counters cannot be read.
+    pub fn pending_hellos(&self) -> Result<u64, Error> {
+        let counters = maps::open_counters(&self.pins)?;
+        let read = |counter: Counter| {
+            let values = counters.get(&(counter as u32), 0).map_err(|error| maps::failed("COUNTERS", error))?;
+            Ok::<u64, Error>(values.iter().sum())
+        };
+        // In this order: one that begins meanwhile makes the number too large, never too small.
+        let ended = read(Counter::VerifyEnded)?;
+        Ok(read(Counter::VerifyBegan)?.saturating_sub(ended))
     }
 
     /// Lets the kernel choose for the acceptor's connections from now on, as long as this lives.

@@ -7,7 +7,7 @@ use weir_common::{
     abi::{
         ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SplitId, StatsId},
         tables::{
-            Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target,
+            Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target, TargetKind,
         },
     },
     hello::{Candidate, NameKey, NameValue},
@@ -65,7 +65,27 @@ pub struct StatsName {
     pub leg: Option<String>,
 }
 
+/// Which paths of TLS any frontend takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// The kernel verifies ClientHellos.
+    pub verify: bool,
+    /// The acceptor takes connections.
+    pub accept: bool,
+}
+
 impl Tables {
+    /// Says which paths of TLS are needed.
+    #[must_use]
+    pub fn demand(&self) -> Demand {
+        let targets = self.frontends.values().map(|frontend| &frontend.everyone).chain(self.scoped.values());
+        targets.fold(Demand::default(), |demand, target| match target.kind() {
+            TargetKind::Verify(..) => Demand { verify: true, ..demand },
+            TargetKind::Accept(_) => Demand { accept: true, ..demand },
+            TargetKind::Pass | TargetKind::Split(_) | TargetKind::Reject(_) => demand,
+        })
+    }
+
     /// Returns every endpoint with its backend.
     pub fn endpoints_of_backends(&self) -> impl Iterator<Item = (&Endpoint, BackendStateId)> {
         self.endpoints.iter().filter_map(|(key, endpoint)| Some((endpoint, self.backends.get(&key.backend)?.state)))

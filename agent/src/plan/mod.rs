@@ -63,6 +63,31 @@ pub enum Op {
     Retire(Retired),
 }
 
+impl Op {
+    /// Whether a look-up may give another answer after this operation.
+    #[must_use]
+    pub const fn is_flip(&self) -> bool {
+        match self {
+            Self::MakeEndpointState(_)
+            | Self::MakeBackendState(_)
+            | Self::MakeTickets(_)
+            | Self::PutEndpoint(..)
+            | Self::PutRing(..)
+            | Self::PutBackend(..)
+            | Self::PutSplit(..)
+            | Self::PutName(..)
+            | Self::DeleteName(..)
+            | Self::Retire(_) => false,
+            Self::PutClient(..)
+            | Self::PutScoped(..)
+            | Self::PutFrontend(..)
+            | Self::DeleteFrontend(_)
+            | Self::DeleteScoped(_)
+            | Self::DeleteClient(_) => true,
+        }
+    }
+}
+
 /// An entry that no pointer names any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retired {

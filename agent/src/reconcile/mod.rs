@@ -8,7 +8,11 @@ pub use publish::coverage;
 use crate::{
     bpf::{self, Kernel},
     clients::{Finder, Found},
-    compile::{Compiled, FoundClients, compile, path::Capabilities, tables::Tables},
+    compile::{
+        Compiled, FoundClients, compile,
+        path::Capabilities,
+        tables::{Demand, Names, Tables},
+    },
     ir::Desired,
     memory,
     plan::{Applied, Op, Retired, Retiring, diff},
@@ -28,11 +32,31 @@ use tokio::sync::watch;
 /// Where the whole state takes at least this long, changed weights are sent ahead of it.
 const LONG: Duration = Duration::from_millis(10);
 
+/// The tables that decide, for those who decide beside the kernel: the acceptor, and the reader of long
+/// ClientHellos. They change once the kernel has everything that is new, and before it uses it.
+#[derive(Clone, Debug, Default)]
+pub struct InForce {
+    /// The tables.
+    pub tables: Arc<Tables>,
+    /// What their ids mean.
+    pub names: Arc<Names>,
+}
+
+/// The acceptor, as far as applying needs it.
+pub trait Doors: Send {
+    /// Opens the listeners in all network namespaces, and waits for them: clients are about to come.
+    fn open(&self);
+    /// Says that no clients come any more.
+    fn close(&self);
+}
+
 /// Keeps the kernel's tables in step with what is read.
 pub struct Reconciler {
     kernel: Kernel,
     node: String,
     capabilities: Capabilities,
+    doors: Box<dyn Doors>,
+    in_force: watch::Sender<InForce>,
     finder: Finder,
     applied: Applied,
     retiring: Retiring,
@@ -46,6 +70,8 @@ pub struct Reconciler {
     took: Duration,
     /// Whether only a part of `reading` is in force.
     behind: bool,
+    /// What the state in force needed when it was last looked at.
+    demand: Demand,
     desired: Arc<Desired>,
     found: Vec<Found>,
     wanted: Compiled,
@@ -60,7 +86,13 @@ impl Reconciler {
     /// # Errors
     ///
     /// If they cannot be read.
-    pub fn new(kernel: Kernel, node: String, published: watch::Sender<Arc<Published>>) -> Result<Self, bpf::Error> {
+    pub fn new(
+        kernel: Kernel,
+        node: String,
+        capabilities: Capabilities,
+        doors: Box<dyn Doors>,
+        published: watch::Sender<Arc<Published>>,
+    ) -> Result<Self, bpf::Error> {
         let applied = kernel.tables()?;
         let retiring = Retiring::new(kernel.found()?);
         let finder = Finder::new(&kernel.cgroup().mount);
@@ -68,7 +100,9 @@ impl Reconciler {
         Ok(Self {
             kernel,
             node,
-            capabilities: Capabilities::default(),
+            capabilities,
+            doors,
+            in_force: watch::Sender::default(),
             finder,
             applied: Applied::new(applied),
             retiring,
@@ -78,12 +112,19 @@ impl Reconciler {
             whole: Arc::new(Reading::empty()),
             took: Duration::ZERO,
             behind: false,
+            demand: Demand::default(),
             desired: Arc::default(),
             found: Vec::new(),
             wanted: Compiled::default(),
             trouble: Vec::new(),
             published,
         })
+    }
+
+    /// Returns the tables that decide, as they change.
+    #[must_use]
+    pub fn in_force(&self) -> watch::Receiver<InForce> {
+        self.in_force.subscribe()
     }
 
     /// Takes a new reading of the configuration, or new DNS answers, and applies what follows.
@@ -144,6 +185,9 @@ impl Reconciler {
             return false;
         };
         let part = compile(&part, &FoundClients::new(), &self.node, &self.capabilities).tables;
+        if self.prepare(&part).is_err() {
+            return false;
+        }
         self.retiring.save(&part);
         let ops = diff(&Tables::default(), &part);
         // An error shows again when the whole state is applied, right after this.
@@ -186,6 +230,7 @@ impl Reconciler {
                 Err(error) => tracing::warn!(%error, "cannot remove an entry that is not needed any more"),
             }
         }
+        self.step_back();
         if endpoints_gone && let Err(error) = self.kernel.recount_ejected(self.applied.current()) {
             tracing::warn!(%error, "cannot count the ejected endpoints anew");
         }
@@ -206,8 +251,43 @@ impl Reconciler {
         });
     }
 
+    /// Prepares what frontends on the paths of TLS need before they lead there.
+    fn prepare(&mut self, wanted: &Tables) -> Result<(), bpf::Error> {
+        let demand = wanted.demand();
+        if demand.verify {
+            self.kernel.set_verifying(true)?;
+        }
+        if demand.accept {
+            self.doors.open();
+        }
+        Ok(())
+    }
+
+    /// Takes away what no frontend on the paths of TLS has needed for a grace period.
+    fn step_back(&mut self) {
+        let demand = self.applied.current().demand();
+        if std::mem::replace(&mut self.demand, demand) != demand {
+            return;
+        }
+        if !demand.accept {
+            self.doors.close();
+        }
+        // Connections that were begun under an earlier state may still wait for their hello's judgement.
+        if !demand.verify && self.kernel.is_verifying() {
+            match self.kernel.pending_hellos() {
+                Ok(0) => {
+                    if let Err(error) = self.kernel.set_verifying(false) {
+                        tracing::warn!(%error, "cannot take off the program that reads ClientHellos");
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "cannot count the ClientHellos that are on their way"),
+            }
+        }
+    }
+
     /// The wanted tables, over the inherited ones while they are kept.
-    fn in_force(&self) -> Arc<Tables> {
+    fn wanted_in_force(&self) -> Arc<Tables> {
         match &self.inherited {
             Some(inherited) => Arc::new(over(inherited, &self.wanted.tables)),
             None => Arc::clone(&self.wanted.tables),
@@ -233,10 +313,22 @@ impl Reconciler {
         if !self.reading.has_errors() {
             self.inherited = None;
         }
-        let wanted = self.in_force();
+        let wanted = self.wanted_in_force();
+        if let Err(error) = self.prepare(&wanted) {
+            tracing::error!(%error, "the new state is not applied; the last one stays in force");
+            self.trouble.push(trouble(Severity::Error, error.to_string()));
+            self.publish(None, translation);
+            return;
+        }
         self.retiring.keep(self.applied.current(), &wanted);
         let ops = self.applied.plan(&wanted);
-        match self.carry_out(&ops) {
+        let flip = ops.iter().position(Op::is_flip).unwrap_or(ops.len());
+        let (make, rest) = ops.split_at(flip);
+        let carried_out = self.carry_out(make).and_then(|()| {
+            self.in_force.send_replace(InForce { tables: Arc::clone(&wanted), names: Arc::clone(&self.wanted.names) });
+            self.carry_out(rest).map_err(|(done, error)| (flip + done, error))
+        });
+        match carried_out {
             Ok(()) => self.applied.done(wanted),
             Err((done, error)) => {
                 // Every prefix of the operations is a good state, so what is done can stay.

@@ -10,7 +10,7 @@ mod hellos;
 use crate::{
     bpf::{Border, RequestRing},
     netns::Registry,
-    view::Published,
+    reconcile::InForce,
 };
 use destroy::{Destroyer, Outcome};
 use hellos::Hellos;
@@ -48,7 +48,7 @@ pub struct Answered {
 pub struct Requests {
     border: Arc<Border>,
     registry: Arc<Registry>,
-    published: watch::Receiver<Arc<Published>>,
+    in_force: watch::Receiver<InForce>,
     answered: Arc<Answered>,
     destroyer: Destroyer,
     hellos: Hellos,
@@ -57,9 +57,9 @@ pub struct Requests {
 impl Requests {
     /// Prepares.
     #[must_use]
-    pub fn new(border: Arc<Border>, registry: Arc<Registry>, published: watch::Receiver<Arc<Published>>) -> Self {
+    pub fn new(border: Arc<Border>, registry: Arc<Registry>, in_force: watch::Receiver<InForce>) -> Self {
         let destroyer = Destroyer::new(Arc::clone(&registry));
-        Self { border, registry, published, answered: Arc::default(), destroyer, hellos: Hellos::default() }
+        Self { border, registry, in_force, answered: Arc::default(), destroyer, hellos: Hellos::default() }
     }
 
     /// Returns the counts of answers, which go on with the answering.
@@ -136,7 +136,7 @@ impl Requests {
     }
 
     fn read(&mut self, piece: &PieceRequest) {
-        let tables = Arc::clone(&self.published.borrow().tables);
+        let tables = Arc::clone(&self.in_force.borrow().tables);
         if let Some(ruling) = self.hellos.add(piece, &tables, Instant::now()) {
             self.answered.read.fetch_add(1, Ordering::Relaxed);
             if let Err(error) = self.border.set_ruling(piece.socket.cookie, ruling) {
