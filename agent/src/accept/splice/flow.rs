@@ -137,3 +137,54 @@ fn poll_out(context: &mut Context<'_>, pipe: &mut Pipe, destination: &Peer) -> P
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accept::files::Slots;
+    use std::{future::poll_fn, net::Ipv4Addr};
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    /// Two ends of a connection; the second is the acceptor's.
+    async fn connection(slots: &std::sync::Arc<Slots>) -> (TcpStream, Peer) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let (one, other) = tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        (one.unwrap(), Peer::new(other.unwrap().0, slots.take().unwrap()))
+    }
+
+    /// Moves more than all buffers hold, with so many pipes.
+    async fn moves_everything(pipes: usize) {
+        let pool = Pool::new(pipes, pipes);
+        let slots = Slots::new(2);
+        let (mut client, source) = connection(&slots).await;
+        let (mut server, destination) = connection(&slots).await;
+        let sent: Vec<u8> = (0..20_000_000_u32).map(|i| (i % 251) as u8).collect();
+        let mut flow = Flow::new(b"first".to_vec());
+        let mut received = Vec::new();
+        let (_, moved, _) = tokio::join!(
+            async {
+                client.write_all(&sent).await.unwrap();
+                client.shutdown().await.unwrap();
+            },
+            poll_fn(|context| flow.poll(context, &pool, &source, &destination)),
+            server.read_to_end(&mut received),
+        );
+        moved.unwrap();
+        assert_eq!(flow.moved(), 5 + sent.len() as u64);
+        assert!(received.strip_prefix(b"first") == Some(&sent));
+        assert_eq!(pool.len(), pipes, "the pipe is back");
+    }
+
+    #[tokio::test]
+    async fn everything_is_moved_through_a_pipe() {
+        moves_everything(1).await;
+    }
+
+    #[tokio::test]
+    async fn without_pipes_everything_is_copied() {
+        moves_everything(0).await;
+    }
+}
