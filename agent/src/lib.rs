@@ -15,6 +15,7 @@ pub mod ir;
 pub mod compile;
 pub mod plan;
 
+pub mod accept;
 pub mod bpf;
 pub mod clients;
 pub mod events;
