@@ -25,5 +25,6 @@ mod precedence;
 mod refusals;
 mod target_ports;
 mod terminating;
+mod tls_harness;
 mod untouched;
 mod zero_weights;

@@ -85,6 +85,23 @@ impl Topology {
         self.router.ip(&format!("route add blackhole {address}"))
     }
 
+    /// Lets clients send data in the SYN, and servers take it, without a cookie (ip-sysctl, tcp_fastopen).
+    ///
+    /// # Errors
+    ///
+    /// If the kernel has no fast open.
+    pub fn allow_fast_open(&self) -> Result<()> {
+        const CLIENT: u32 = 0x1 | 0x4;
+        const SERVER: u32 = 0x2 | 0x200 | 0x400;
+        for client in &self.clients {
+            client.sysctl(&[("ipv4.tcp_fastopen", &CLIENT.to_string())])?;
+        }
+        for backend in &self.backends {
+            backend.sysctl(&[("ipv4.tcp_fastopen", &SERVER.to_string())])?;
+        }
+        Ok(())
+    }
+
     /// Takes an address out of the client's routes: connects to it fail before a packet leaves.
     ///
     /// # Errors
