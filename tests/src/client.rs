@@ -278,6 +278,15 @@ impl Probe {
         self.read()
     }
 
+    /// Reads the report that a transfer which waits gives before.
+    ///
+    /// # Errors
+    ///
+    /// If the probe has ended.
+    pub fn opened(&mut self) -> Result<Report> {
+        self.read()
+    }
+
     /// Ends the probe and returns its last report.
     ///
     /// # Errors

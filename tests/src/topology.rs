@@ -64,6 +64,15 @@ impl Topology {
         &self.clients[number]
     }
 
+    /// Makes one more client namespace, beside those of the topology; it goes when it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If there is one with this number.
+    pub fn extra_client(&self, number: usize) -> Result<Namespace> {
+        self.join("client", number, 100)
+    }
+
     /// Returns a backend namespace.
     #[must_use]
     pub fn backend(&self, number: usize) -> &Namespace {
