@@ -74,7 +74,7 @@ fn a_hello_beyond_64_kib_is_rejected(path: Path, family: Family) -> Result<()> {
     let stage = Stage::set(&path.shop(&[("shop/b", PORT, 1)]))?;
     let server = stage.listen(family, "b/11", 11).speech(Speech::Hello).start()?;
     // The beginning of what claims to be eight megabytes long.
-    let raw = "\u{16}\u{3}\u{1}\u{40}\u{1}\u{1}\u{7f}\u{7f}\u{7f}".to_owned() + &"x".repeat(9_000);
+    let raw = "\u{16}\u{3}\u{1}\u{3f}\u{7f}\u{1}\u{7f}\u{7f}\u{7f}".to_owned() + &"x".repeat(9_000);
     let tls = TlsOptions { raw: Some(raw), ..TlsOptions::default() };
     let report = stage.connect(&family.dial_frontend().speaking(tls), 5)?;
     ensure!(report.failed_in_all() == 5, "{report:?}");

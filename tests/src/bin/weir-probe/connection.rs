@@ -133,9 +133,11 @@ pub(crate) fn open(dial: &Dial) -> Result<Connection, Failure> {
 /// Says what the client says first, and hears who the server is.
 fn greet(stream: TcpStream, dial: &Dial, connect_ns: u64) -> io::Result<Connection> {
     stream.set_read_timeout(Some(SILENCE))?;
+    // Before the first byte, as a rejected connection has no peer any more.
+    let known = stream.peer_addr();
     let (wire, early) = dial.speaker().begin(stream)?;
     // With fast open there is a connection only now.
-    let peer = wire.socket().peer_addr()?.to_string();
+    let peer = known.or_else(|_| wire.socket().peer_addr())?.to_string();
     let mut connection = Connection {
         wire: Some(wire),
         is_half: dial.tls.half > 0,
