@@ -4,6 +4,7 @@
 //! they say so and pass, except in CI.
 
 mod stage;
+mod tls_stage;
 
 mod agent_life;
 mod agent_loss;
@@ -25,5 +26,14 @@ mod precedence;
 mod refusals;
 mod target_ports;
 mod terminating;
+mod tls_bounds;
+mod tls_bytes;
+mod tls_clients;
+mod tls_harness;
+mod tls_hello;
+mod tls_life;
+mod tls_names;
+mod tls_shares;
+mod tls_sockets;
 mod untouched;
 mod zero_weights;

@@ -41,6 +41,14 @@ impl Family {
         SocketAddr::new(self.address(ENDPOINT_NET, host), PORT)
     }
 
+    /// Returns an own address of a client in the form that its sockets bind to.
+    pub(crate) fn source(self, address: IpAddr) -> IpAddr {
+        match (self, address) {
+            (Self::Mapped, IpAddr::V4(address)) => address.to_ipv6_mapped().into(),
+            (Self::V4 | Self::V6 | Self::Mapped, _) => address,
+        }
+    }
+
     /// Returns the address of the frontend `shop/web`.
     pub(crate) fn frontend(self) -> SocketAddr {
         SocketAddr::new(self.address(SERVICE_NET, 10), PORT)

@@ -9,6 +9,7 @@ use nix::{
 use serde_json::Value;
 use std::{
     fmt::Write as _,
+    fs,
     io::{BufRead as _, BufReader, Read},
     net::{SocketAddr, TcpListener},
     os::unix::process::CommandExt as _,
@@ -146,6 +147,18 @@ impl Agent {
         self.child.as_ref().map(Child::id)
     }
 
+    /// Returns how much memory it has in use, bytes.
+    ///
+    /// # Errors
+    ///
+    /// If it does not run.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let pid = self.pid().context("the agent does not run")?;
+        let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1_024)
+    }
+
     /// Returns everything it has logged, earlier lives included.
     #[must_use]
     pub fn log(&self) -> String {
@@ -252,6 +265,20 @@ impl Agent {
         self.wait_ready()
     }
 
+    /// Asks the agent to end and starts the next one without waiting for that end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Launch::start`].
+    pub fn replace(&mut self) -> Result<Leaving> {
+        self.signal(Signal::SIGTERM)?;
+        let child = self.child.take().context("the agent does not run")?;
+        let leaving = Leaving { child };
+        self.spawn()?;
+        self.wait_ready()?;
+        Ok(leaving)
+    }
+
     /// Runs another subcommand of the same build, `weir clean` for instance.
     ///
     /// # Errors
@@ -331,6 +358,31 @@ impl Drop for Agent {
             self.log.finish();
             eprintln!("log of the agent:\n{}", self.log.text());
         }
+    }
+}
+
+/// An agent that has been asked to end and may still serve open connections. Dropping it ends it.
+#[derive(Debug)]
+pub struct Leaving {
+    child: Child,
+}
+
+impl Leaving {
+    /// Waits until it has ended by itself.
+    ///
+    /// # Errors
+    ///
+    /// If it does not.
+    pub fn wait_end(mut self) -> Result<()> {
+        let child = &mut self.child;
+        wait::until("the end of the old agent", wait::SOON, || child.try_wait().ok().flatten()).map(drop)
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

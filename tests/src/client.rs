@@ -5,12 +5,13 @@ use crate::{
     cgroup::Cgroup,
     namespace::Namespace,
     report::{Measured, Report},
+    tls::options::{SocketOptions, TlsOptions},
 };
 use anyhow::{Context as _, Result, bail};
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::{IpAddr, SocketAddr},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio},
     time::Duration,
 };
 
@@ -42,6 +43,14 @@ pub struct Dial {
     pub pause: Duration,
     /// Gives up a connect after this long; zero leaves that to the kernel.
     pub patience: Duration,
+    /// Reads until the server ends instead of ending first.
+    pub until_end: bool,
+    /// Ends with a reset.
+    pub reset: bool,
+    /// How TLS is spoken, if it is.
+    pub tls: TlsOptions,
+    /// What is special about the sockets.
+    pub socket: SocketOptions,
 }
 
 impl Dial {
@@ -57,7 +66,17 @@ impl Dial {
             udp: false,
             pause: Duration::ZERO,
             patience: Duration::ZERO,
+            until_end: false,
+            reset: false,
+            tls: TlsOptions::default(),
+            socket: SocketOptions::default(),
         }
+    }
+
+    /// Speaks TLS so.
+    #[must_use]
+    pub fn speaking(self, tls: TlsOptions) -> Self {
+        Self { tls, ..self }
     }
 
     /// Sets how many workers dial at once.
@@ -80,6 +99,10 @@ impl Dial {
         ];
         arguments.extend(self.speaks_first.then(|| "--speaks-first".to_owned()));
         arguments.extend(self.udp.then(|| "--udp".to_owned()));
+        arguments.extend(self.until_end.then(|| "--until-end".to_owned()));
+        arguments.extend(self.reset.then(|| "--reset".to_owned()));
+        arguments.extend(self.tls.arguments());
+        arguments.extend(self.socket.arguments());
         arguments
     }
 }
@@ -147,6 +170,37 @@ impl<'a> Client<'a> {
         self.spawn("hold", &arguments)
     }
 
+    /// Moves the pattern both ways on each of `count` connections to servers of
+    /// [`Conduct::Transfer`](crate::tls::server::Conduct::Transfer). With `waits` the probe reads nothing
+    /// until a report is asked for.
+    ///
+    /// # Errors
+    ///
+    /// If the probe cannot run.
+    pub fn transfer(&self, dial: &Dial, count: u64, up: u64, down: u64, waits: bool) -> Result<Probe> {
+        let mut arguments = dial.arguments();
+        arguments.extend([format!("--count={count}"), format!("--up={up}"), format!("--down={down}")]);
+        arguments.extend(waits.then(|| "--waits".to_owned()));
+        self.spawn("transfer", &arguments)
+    }
+
+    /// Runs any command inside cgroup and namespace, with `input` on standard input.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub fn command(&self, program: &str, arguments: &[&str], input: &str) -> Result<Output> {
+        let mut all = vec!["--".to_owned(), program.to_owned()];
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let mut child =
+            self.program("exec", &all)?.stderr(Stdio::piped()).spawn().context("cannot start weir-probe")?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A command that has ended reads nothing more; its status tells.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        Ok(child.wait_with_output()?)
+    }
+
     /// Runs a measurement of the probe: `rate`, `ping-pong` or `stream`.
     ///
     /// # Errors
@@ -184,19 +238,23 @@ impl<'a> Client<'a> {
     ///
     /// If the probe has not been built.
     pub fn spawn(&self, command: &str, arguments: &[String]) -> Result<Probe> {
-        let mut child = Command::new(self.binaries.probe()?)
+        let mut child = self.program(command, arguments)?.spawn().context("cannot start weir-probe")?;
+        let requests = child.stdin.take();
+        let answers = child.stdout.take().map(BufReader::new);
+        Ok(Probe { child, requests, answers })
+    }
+
+    fn program(&self, command: &str, arguments: &[String]) -> Result<Command> {
+        let mut probe = Command::new(self.binaries.probe()?);
+        probe
             .arg(format!("--cgroup={}", self.cgroup.path().display()))
             .arg(format!("--namespace={}", self.namespace.name()))
             .args(self.cpu.map(|cpu| format!("--cpu={cpu}")))
             .arg(command)
             .args(arguments)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start weir-probe")?;
-        let requests = child.stdin.take();
-        let answers = child.stdout.take().map(BufReader::new);
-        Ok(Probe { child, requests, answers })
+            .stdout(Stdio::piped());
+        Ok(probe)
     }
 }
 
@@ -217,6 +275,15 @@ impl Probe {
     pub fn report(&mut self) -> Result<Report> {
         let requests = self.requests.as_mut().context("the probe was ended")?;
         writeln!(requests, "report")?;
+        self.read()
+    }
+
+    /// Reads the report that a transfer which waits gives before.
+    ///
+    /// # Errors
+    ///
+    /// If the probe has ended.
+    pub fn opened(&mut self) -> Result<Report> {
         self.read()
     }
 

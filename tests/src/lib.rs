@@ -21,5 +21,6 @@ pub mod report;
 pub mod server;
 pub mod share;
 mod syscall;
+pub mod tls;
 pub mod topology;
 pub mod wait;

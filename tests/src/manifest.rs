@@ -8,7 +8,7 @@ pub struct Manifest {
     text: String,
 }
 
-/// A TCPRoute to write.
+/// A TCPRoute to write, or a TLSRoute.
 #[derive(Clone, Debug)]
 pub struct Route<'a> {
     /// `namespace/name`.
@@ -23,6 +23,12 @@ pub struct Route<'a> {
     pub created: Option<&'a str>,
     /// Annotation `weir.dev/load-balancing`.
     pub policy: Option<&'a str>,
+    /// Server names; with any, this is a TLSRoute.
+    pub hostnames: &'a [&'a str],
+    /// Annotation `weir.dev/alpn`.
+    pub alpn: Option<&'a str>,
+    /// Annotation `weir.dev/idle-timeout`.
+    pub idle_timeout: Option<&'a str>,
     /// `namespace/name` of each backend Service, its port, and its weight.
     pub backends: &'a [(&'a str, u16, u32)],
 }
@@ -31,7 +37,34 @@ impl<'a> Route<'a> {
     /// Describes a route for all ports of a Service.
     #[must_use]
     pub fn new(name: &'a str, parent: &'a str, backends: &'a [(&'a str, u16, u32)]) -> Self {
-        Self { name, parent, port: None, section: None, created: None, policy: None, backends }
+        Self {
+            name,
+            parent,
+            port: None,
+            section: None,
+            created: None,
+            policy: None,
+            hostnames: &[],
+            alpn: None,
+            idle_timeout: None,
+            backends,
+        }
+    }
+
+    /// Describes a TLSRoute for all ports of a Service.
+    #[must_use]
+    pub fn tls(name: &'a str, parent: &'a str, hostnames: &'a [&'a str], backends: &'a [(&'a str, u16, u32)]) -> Self {
+        Self { hostnames, ..Self::new(name, parent, backends) }
+    }
+
+    /// Returns the annotations that are set.
+    fn annotations(&self) -> Vec<String> {
+        let all = [
+            ("weir.dev/load-balancing", self.policy),
+            ("weir.dev/alpn", self.alpn),
+            ("weir.dev/idle-timeout", self.idle_timeout),
+        ];
+        all.iter().filter_map(|(key, value)| Some(format!("{key}: \"{}\"", (*value)?))).collect()
     }
 }
 
@@ -107,20 +140,22 @@ impl Manifest {
         self
     }
 
-    /// Adds a TCPRoute.
+    /// Adds a route.
     #[must_use]
     pub fn route(self, route: &Route<'_>) -> Self {
         let (namespace, name) = split(route.name);
         let (parent_namespace, parent) = split(route.parent);
+        let kind = if route.hostnames.is_empty() { "TCPRoute" } else { "TLSRoute" };
         let mut text = format!(
-            "apiVersion: gateway.networking.k8s.io/v1\nkind: TCPRoute\nmetadata:\n  name: {name}\n  \
+            "apiVersion: gateway.networking.k8s.io/v1\nkind: {kind}\nmetadata:\n  name: {name}\n  \
              namespace: {namespace}\n"
         );
         if let Some(created) = route.created {
             let _ = writeln!(text, "  creationTimestamp: \"{created}\"");
         }
-        if let Some(policy) = route.policy {
-            let _ = writeln!(text, "  annotations: {{weir.dev/load-balancing: {policy}}}");
+        let annotations = route.annotations();
+        if !annotations.is_empty() {
+            let _ = writeln!(text, "  annotations: {{{}}}", annotations.join(", "));
         }
         let _ = write!(
             text,
@@ -132,6 +167,10 @@ impl Manifest {
         }
         if let Some(section) = route.section {
             let _ = writeln!(text, "    sectionName: {section}");
+        }
+        if !route.hostnames.is_empty() {
+            let quoted: Vec<String> = route.hostnames.iter().map(|name| format!("\"{name}\"")).collect();
+            let _ = writeln!(text, "  hostnames: [{}]", quoted.join(", "));
         }
         text.push_str("  rules:\n  - backendRefs:\n");
         for (backend, port, weight) in route.backends {

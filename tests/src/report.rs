@@ -14,6 +14,15 @@ pub struct Report {
     pub errors: BTreeMap<String, u64>,
     /// What getpeername() gave, once a connection.
     pub peers: BTreeMap<String, u64>,
+    /// Under which address the servers saw the client, where they tell.
+    #[serde(default)]
+    pub sources: BTreeMap<String, u64>,
+    /// Application protocols that were agreed upon.
+    #[serde(default)]
+    pub protocols: BTreeMap<String, u64>,
+    /// Connections whose early data the server took.
+    #[serde(default)]
+    pub early: u64,
     /// Payload bytes sent and received.
     pub sent: u64,
     /// See `sent`.
@@ -27,6 +36,9 @@ pub struct Report {
     pub connect: Times,
     /// How long connect() took when it failed.
     pub failure: Times,
+    /// From the client's first byte to the error, where connect() succeeded and the rest failed.
+    #[serde(default)]
+    pub late_failure: Times,
 }
 
 /// What a client of the bench measured.
@@ -84,8 +96,14 @@ impl Report {
         self.attempts += other.attempts;
         self.sent += other.sent;
         self.received += other.received;
-        let counts =
-            [(&mut self.answers, other.answers), (&mut self.errors, other.errors), (&mut self.peers, other.peers)];
+        self.early += other.early;
+        let counts = [
+            (&mut self.answers, other.answers),
+            (&mut self.errors, other.errors),
+            (&mut self.peers, other.peers),
+            (&mut self.sources, other.sources),
+            (&mut self.protocols, other.protocols),
+        ];
         for (to, from) in counts {
             for (key, count) in from {
                 *to.entry(key).or_default() += count;
@@ -98,6 +116,7 @@ impl Report {
         }
         self.connect = self.connect.larger(other.connect);
         self.failure = self.failure.larger(other.failure);
+        self.late_failure = self.late_failure.larger(other.late_failure);
         self
     }
 

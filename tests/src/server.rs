@@ -115,7 +115,7 @@ impl Drop for Server {
 }
 
 /// One thread drives every server of the process: a socket stays in the namespace it was made in.
-fn runtime() -> &'static Runtime {
+pub(crate) fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| {
         Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a thread for the test servers")

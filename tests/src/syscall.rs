@@ -1,4 +1,5 @@
-//! bpf(2), as far as the harness asks the kernel without a BPF library. The only unsafe code here.
+//! System calls without a safe wrapper: bpf(2), as far as the harness asks the kernel without a BPF
+//! library, and one ioctl. The only unsafe code here.
 
 use std::{
     ffi::CStr,
@@ -153,4 +154,12 @@ fn call<T>(command: libc::c_long, attributes: &mut T) -> io::Result<RawFd> {
 fn descriptor(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: called with the result of commands that return a new descriptor, which nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Returns how many bytes of a TCP socket have been written and not yet acknowledged (tcp(7), SIOCOUTQ).
+pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the descriptor is open while it is borrowed, and the kernel writes one int.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, std::ptr::from_mut(&mut bytes)) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(bytes as usize) }
 }

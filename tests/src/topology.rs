@@ -64,6 +64,15 @@ impl Topology {
         &self.clients[number]
     }
 
+    /// Makes one more client namespace, beside those of the topology; it goes when it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If there is one with this number.
+    pub fn extra_client(&self, number: usize) -> Result<Namespace> {
+        self.join("client", number, 100)
+    }
+
     /// Returns a backend namespace.
     #[must_use]
     pub fn backend(&self, number: usize) -> &Namespace {
@@ -83,6 +92,23 @@ impl Topology {
     /// If there is such a route already.
     pub fn black_hole(&self, address: IpAddr) -> Result<()> {
         self.router.ip(&format!("route add blackhole {address}"))
+    }
+
+    /// Lets clients send data in the SYN, and servers take it, without a cookie (ip-sysctl, tcp_fastopen).
+    ///
+    /// # Errors
+    ///
+    /// If the kernel has no fast open.
+    pub fn allow_fast_open(&self) -> Result<()> {
+        const CLIENT: u32 = 0x1 | 0x4;
+        const SERVER: u32 = 0x2 | 0x200 | 0x400;
+        for client in &self.clients {
+            client.sysctl(&[("ipv4.tcp_fastopen", &CLIENT.to_string())])?;
+        }
+        for backend in &self.backends {
+            backend.sysctl(&[("ipv4.tcp_fastopen", &SERVER.to_string())])?;
+        }
+        Ok(())
     }
 
     /// Takes an address out of the client's routes: connects to it fail before a packet leaves.

@@ -49,7 +49,7 @@ fn work(dial: &Dial, tally: &Mutex<Tally>, left: &AtomicU64, stop: &AtomicBool) 
     }
 }
 
-fn take(left: &AtomicU64) -> bool {
+pub(crate) fn take(left: &AtomicU64) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
 }
 

@@ -9,12 +9,15 @@ mod load;
 mod measure;
 mod place;
 mod serve;
+mod socket;
+mod speech;
 mod tally;
+mod transfer;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
-use weir_tests::report::Measured;
+use weir_tests::{host, report::Measured};
 
 #[derive(Parser)]
 #[command(about = "Opens connections and reports what came of them, as one line of JSON")]
@@ -54,6 +57,29 @@ enum Command {
         /// How many connections.
         #[arg(long)]
         count: u64,
+    },
+    /// Moves bytes both ways on some connections and compares them.
+    Transfer {
+        #[command(flatten)]
+        dial: connection::Dial,
+        /// How many connections at once.
+        #[arg(long, default_value_t = 1)]
+        count: u64,
+        /// Bytes to send on each.
+        #[arg(long)]
+        up: u64,
+        /// Bytes to receive on each.
+        #[arg(long)]
+        down: u64,
+        /// Opens the connections, reports, and reads nothing until there is a line on standard input.
+        #[arg(long)]
+        waits: bool,
+    },
+    /// Becomes another program.
+    Exec {
+        /// The program and its arguments.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
     },
     /// Serves connections until standard input ends.
     Serve {
@@ -105,6 +131,7 @@ impl Bench {
 
 fn main() -> Result<()> {
     let cli = Cli::parse();
+    host::raise_file_limit();
     if let Some(cgroup) = &cli.cgroup {
         place::enter_cgroup(cgroup)?;
     }
@@ -115,9 +142,13 @@ fn main() -> Result<()> {
         place::stay_on(cpu)?;
     }
     match cli.command {
-        Command::Connect { dial, count } => load::run(&dial, Some(count)),
-        Command::Load { dial } => load::run(&dial, None),
-        Command::Hold { dial, count } => hold::run(&dial, count),
+        Command::Connect { dial, count } => dial.prepare().and_then(|()| load::run(&dial, Some(count))),
+        Command::Load { dial } => dial.prepare().and_then(|()| load::run(&dial, None)),
+        Command::Hold { dial, count } => dial.prepare().and_then(|()| hold::run(&dial, count)),
+        Command::Transfer { dial, count, up, down, waits } => {
+            dial.prepare().and_then(|()| transfer::run(&dial, count, up, down, waits))
+        }
+        Command::Exec { command } => place::become_program(&command[0], &command[1..]),
         Command::Serve { listen, mode, threads } => serve::run(&listen, mode, threads),
         Command::Rate { bench, clients } => print(&measure::rate(bench.to, clients, bench.length())?),
         Command::PingPong { bench } => print(&measure::ping_pong(bench.to, bench.length())?),

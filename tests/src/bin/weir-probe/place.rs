@@ -7,7 +7,9 @@ use nix::{
 };
 use std::{
     fs::{self, File},
+    os::unix::process::CommandExt as _,
     path::Path,
+    process::Command,
 };
 
 pub(crate) fn enter_cgroup(path: &Path) -> Result<()> {
@@ -26,4 +28,10 @@ pub(crate) fn stay_on(cpu: usize) -> Result<()> {
     set.set(cpu)?;
     // 0 means the calling thread; later ones inherit it.
     sched_setaffinity(Pid::from_raw(0), &set).with_context(|| format!("cannot stay on CPU {cpu}"))
+}
+
+/// Becomes another program, in the same places.
+pub(crate) fn become_program(program: &str, arguments: &[String]) -> Result<()> {
+    let error = Command::new(program).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot run {program}"))
 }

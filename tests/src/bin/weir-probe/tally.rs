@@ -9,6 +9,7 @@ pub(crate) struct Tally {
     report: Report,
     connect_ns: Vec<u64>,
     failure_ns: Vec<u64>,
+    late_ns: Vec<u64>,
 }
 
 impl Tally {
@@ -20,12 +21,21 @@ impl Tally {
                 self.connect_ns.push(connection.connect_ns);
                 *self.report.answers.entry(connection.server.clone()).or_default() += 1;
                 *self.report.peers.entry(connection.peer.clone()).or_default() += 1;
+                for (counts, seen) in
+                    [(&mut self.report.sources, &connection.source), (&mut self.report.protocols, &connection.protocol)]
+                {
+                    if let Some(seen) = seen {
+                        *counts.entry(seen.clone()).or_default() += 1;
+                    }
+                }
+                self.report.early += u64::from(connection.took_early);
                 self.report.first_ns.entry(connection.server.clone()).or_insert(start);
                 self.report.sent += connection.sent;
                 self.report.received += connection.received;
             }
             Err(failure) => {
                 self.failure_ns.extend(failure.connect_ns);
+                self.late_ns.extend(failure.late_ns);
                 self.error(&failure.error, start);
             }
         }
@@ -43,16 +53,23 @@ impl Tally {
         self.report.first_error_ns.entry(error.to_owned()).or_insert(at);
     }
 
+    /// Adds what another worker has counted.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.report = std::mem::take(&mut self.report).merge(other.report);
+        self.connect_ns.extend(other.connect_ns);
+        self.failure_ns.extend(other.failure_ns);
+        self.late_ns.extend(other.late_ns);
+    }
+
     /// Adds up workers.
     pub(crate) fn sum(workers: impl IntoIterator<Item = Self>) -> Report {
         let mut all = Self::default();
         for worker in workers {
-            all.report = all.report.merge(worker.report);
-            all.connect_ns.extend(worker.connect_ns);
-            all.failure_ns.extend(worker.failure_ns);
+            all.add(worker);
         }
         all.report.connect = Times::of(&mut all.connect_ns);
         all.report.failure = Times::of(&mut all.failure_ns);
+        all.report.late_failure = Times::of(&mut all.late_ns);
         all.report
     }
 }
