@@ -54,6 +54,7 @@ pub(super) async fn dial(shared: &Shared, source: Source, chosen: &Chosen) -> Re
         Ok(stream) => return Ok(Peer::new(stream, slot)),
         Err(failure) => failure.seen()?,
     };
+    shared.metrics.retried();
     let again = Dial::leg(chosen.split, record.leg_index, record.endpoint);
     match attempt(shared, source, again).await {
         Ok(stream) => Ok(Peer::new(stream, slot)),

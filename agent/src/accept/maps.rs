@@ -8,7 +8,7 @@ use std::{
 };
 use weir_common::{
     abi::{
-        ids::{FrontendId, NamespaceId, SplitId, StatsId},
+        ids::{SplitId, StatsId},
         socket::SocketRecord,
         tls::{AcceptKey, AcceptRecord, DIAL_PORT, DIAL_V4, DIAL_V6, Dial, Listener, Ruling},
     },
@@ -75,18 +75,12 @@ pub trait AcceptMaps: Send + Sync + 'static {
 
 /// The current tables: where a whole ClientHello leads.
 pub trait Decisions: Send + Sync + 'static {
-    /// Chooses the route. Takes no ticket.
+    /// Chooses the route of a connection to the frontend that the record names. Takes no ticket.
     ///
     /// # Errors
     ///
     /// [`Rejected`], if no route is for it.
-    fn decide(
-        &self,
-        frontend: FrontendId,
-        namespace: NamespaceId,
-        hello: &Records<'_>,
-        found: &Found,
-    ) -> Result<Chosen, Rejected>;
+    fn decide(&self, record: &AcceptRecord, hello: &Records<'_>, found: &Found) -> Result<Chosen, Rejected>;
 }
 
 /// The route of a connection.

@@ -24,6 +24,7 @@ pub struct Metrics {
     accepted: AtomicU64,
     strangers: AtomicU64,
     abandoned: AtomicU64,
+    retried: AtomicU64,
     refused: AtomicU64,
     failed: AtomicU64,
     to_backend: AtomicU64,
@@ -43,6 +44,8 @@ pub struct Reading {
     pub strangers: u64,
     /// Connections that the client ended before its ClientHello was whole.
     pub abandoned: u64,
+    /// Connections for which a second endpoint was tried.
+    pub retried: u64,
     /// Connections that were closed for want of file descriptors or memory.
     pub refused: u64,
     /// Connections that ended with an error of one side.
@@ -69,6 +72,7 @@ impl Metrics {
             accepted: get(&self.accepted),
             strangers: get(&self.strangers),
             abandoned: get(&self.abandoned),
+            retried: get(&self.retried),
             refused: get(&self.refused),
             failed: get(&self.failed),
             to_backend: get(&self.to_backend),
@@ -103,6 +107,10 @@ impl Metrics {
 
     pub(super) fn abandoned(&self) {
         self.abandoned.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn retried(&self) {
+        self.retried.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn refused(&self) {

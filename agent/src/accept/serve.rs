@@ -97,10 +97,7 @@ impl Arrived {
         };
         drop(admission);
         let whole_at = Instant::now();
-        let chosen = shared
-            .decisions
-            .decide(self.record.frontend, self.record.namespace, &Records::new(&hello), &found)
-            .map_err(Some)?;
+        let chosen = shared.decisions.decide(&self.record, &Records::new(&hello), &found).map_err(Some)?;
         let backend = dial::dial(shared, self.source(), &chosen).await.map_err(|failed| match failed {
             Failed::Rejected => None,
             Failed::Full => reject(Reason::AcceptorFull),

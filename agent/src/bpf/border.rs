@@ -5,6 +5,7 @@ use super::{
     maps::{Table, failed, pinned},
     wire::Wire,
 };
+use crate::accept::AcceptMaps;
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf, SkStorage};
 use std::{
     os::fd::{AsRawFd, BorrowedFd},
@@ -43,42 +44,24 @@ impl Border {
     pub(super) fn requests(pins: &Pins) -> Result<RequestRing, Error> {
         pinned(pins, "REQUESTS", Map::RingBuf)
     }
+}
 
-    /// Sends clients of a network namespace to these listeners from now on.
-    ///
-    /// # Errors
-    ///
-    /// If the map is full.
-    pub fn set_listener(&self, netns: u64, listener: Listener) -> Result<(), Error> {
+impl AcceptMaps for Border {
+    fn set_listener(&self, netns: u64, listener: Listener) -> Result<(), Error> {
         locked(&self.listeners).insert(Wire(netns), Wire(listener), 0).map_err(|error| failed("LISTENERS", error))
     }
 
-    /// Rejects clients of a network namespace from now on.
-    ///
-    /// # Errors
-    ///
-    /// If the map cannot be written.
-    pub fn remove_listener(&self, netns: u64) -> Result<(), Error> {
+    fn remove_listener(&self, netns: u64) -> Result<(), Error> {
         gone(locked(&self.listeners).remove(&Wire(netns))).map(drop).map_err(|error| failed("LISTENERS", error))
     }
 
-    /// Lists the listeners of all network namespaces, also those of an earlier agent.
-    ///
-    /// # Errors
-    ///
-    /// If the map cannot be read.
-    pub fn listeners(&self) -> Result<Vec<(u64, Listener)>, Error> {
+    fn listeners(&self) -> Result<Vec<(u64, Listener)>, Error> {
         let map = locked(&self.listeners);
         let entries = map.iter().map(|entry| entry.map(|(key, value)| (key.0, value.0)));
         entries.collect::<Result<_, _>>().map_err(|error| failed("LISTENERS", error))
     }
 
-    /// Takes what the connect hook knew of a connection; `None` if no hook sent it.
-    ///
-    /// # Errors
-    ///
-    /// If the map cannot be read.
-    pub fn take_accepted(&self, key: &AcceptKey) -> Result<Option<AcceptRecord>, Error> {
+    fn take_accepted(&self, key: &AcceptKey) -> Result<Option<AcceptRecord>, Error> {
         let mut map = locked(&self.accepts);
         let Some(found) = gone(map.get(&Wire(*key), 0)).map_err(|error| failed("ACCEPTS", error))? else {
             return Ok(None);
@@ -87,37 +70,21 @@ impl Border {
         Ok(Some(found.0))
     }
 
-    /// Says what the next connect() of a socket of the acceptor shall lead to.
-    ///
-    /// # Errors
-    ///
-    /// If the map is full.
-    pub fn set_dial(&self, cookie: u64, dial: Dial) -> Result<(), Error> {
+    fn set_dial(&self, cookie: u64, dial: Dial) -> Result<(), Error> {
         locked(&self.dials).insert(Wire(cookie), Wire(dial), 0).map_err(|error| failed("DIALS", error))
     }
 
-    /// Forgets it.
-    pub fn remove_dial(&self, cookie: u64) {
+    fn remove_dial(&self, cookie: u64) {
         // If it cannot be removed now, the next dial of that cookie replaces it: cookies are never reused.
         let _ = locked(&self.dials).remove(&Wire(cookie));
     }
 
-    /// Returns what the programs remember of a socket of this process.
-    ///
-    /// # Errors
-    ///
-    /// If the map cannot be read.
-    pub fn socket_record(&self, socket: BorrowedFd<'_>) -> Result<Option<SocketRecord>, Error> {
+    fn socket_record(&self, socket: BorrowedFd<'_>) -> Result<Option<SocketRecord>, Error> {
         let record = locked(&self.sockets).get(&socket.as_raw_fd(), 0);
         gone(record).map(|record| record.map(|record| record.0)).map_err(|error| failed("SOCKETS", error))
     }
 
-    /// Answers about a ClientHello that the kernel program could not read.
-    ///
-    /// # Errors
-    ///
-    /// If the map cannot be written.
-    pub fn set_ruling(&self, cookie: u64, ruling: Ruling) -> Result<(), Error> {
+    fn set_ruling(&self, cookie: u64, ruling: Ruling) -> Result<(), Error> {
         locked(&self.rulings).insert(cookie, Wire(ruling), 0).map_err(|error| failed("RULINGS", error))
     }
 }

@@ -127,8 +127,6 @@ pub struct Kernel {
     egress: Result<(), String>,
     cgroup: CgroupRoot,
     pins: Pins,
-    /// The programs that choose for the acceptor, as long as it runs.
-    dial: Vec<FdLink>,
     // Keeps the programs' file descriptors, which links need while they are replaced.
     object: aya::Ebpf,
 }
@@ -156,7 +154,7 @@ impl Kernel {
             }
             Err(error) => Err(error.to_string()),
         };
-        Ok(Self { maps, attachments, egress, cgroup, pins, dial: Vec::new(), object })
+        Ok(Self { maps, attachments, egress, cgroup, pins, object })
     }
 
     /// Whether ClientHellos can be read as they leave; says what is missing if not.
@@ -206,18 +204,15 @@ impl Kernel {
         Ok(read(Counter::VerifyBegan)?.saturating_sub(ended))
     }
 
-    /// Lets the kernel choose for the acceptor's connections from now on, as long as this lives.
+    /// Lets the kernel choose for the acceptor's connections from now on, as long as what is returned lives.
     ///
     /// # Errors
     ///
     /// If the kernel refuses, or the agent's own cgroup cannot be found.
-    pub fn choose_for_acceptor(&mut self) -> Result<(), Error> {
-        if self.dial.is_empty() {
-            let own = CgroupRoot::find(Some(&places::own_cgroup(&self.cgroup.mount)))?;
-            let covered = self.cgroup.covers(&own);
-            self.dial = attach::attach_dial(&mut self.object, &own, covered)?;
-        }
-        Ok(())
+    pub fn choose_for_acceptor(&mut self) -> Result<Choosing, Error> {
+        let own = CgroupRoot::find(Some(&places::own_cgroup(&self.cgroup.mount)))?;
+        let covered = self.cgroup.covers(&own);
+        attach::attach_dial(&mut self.object, &own, covered).map(Choosing)
     }
 
     /// Opens the acceptor's part of the maps.
@@ -327,6 +322,9 @@ impl Kernel {
         self.maps.events.take()
     }
 }
+
+/// Attachments of the programs that choose for the acceptor's connections.
+pub struct Choosing(#[expect(dead_code, reason = "they last as long as they are held")] Vec<FdLink>);
 
 /// Tells the programs that the agent lives.
 pub struct Heart(maps::HeartbeatMap);

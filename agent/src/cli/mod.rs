@@ -9,6 +9,7 @@ pub mod explain;
 mod format;
 pub mod man;
 pub mod run;
+mod tls;
 pub mod status;
 mod table;
 pub mod top;

@@ -1,5 +1,6 @@
 //! `weir run`: the agent.
 
+use super::tls::{self, Tls, TlsArgs};
 use crate::{
     admin::{self, Admin},
     bpf::{Kernel, Options},
@@ -8,7 +9,7 @@ use crate::{
         dns::{Answers, Dns},
         file::{FileProvider, Reading},
     },
-    reconcile::{Reconciler, coverage},
+    reconcile::{InForce, Reconciler, Surroundings, coverage},
     telemetry::LogArgs,
     time::seconds,
     view::Published,
@@ -67,6 +68,8 @@ pub struct RunArgs {
     agent_lost_after: Duration,
     #[command(flatten)]
     ejection: EjectionArgs,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Start without proving that the hooks act on this machine's connections
     #[arg(long, env = "WEIR_SKIP_SELF_TEST")]
     skip_self_test: bool,
@@ -173,7 +176,16 @@ pub async fn run(args: RunArgs) -> Result<()> {
         let _ = stopped.wait_for(|stop| *stop).await;
     }));
 
-    let mut reconciler = Reconciler::new(kernel, args.node(), published)?;
+    let (in_force, deciding) = watch::channel(InForce::default());
+    let tls = Tls::start(&args.tls, &mut kernel, deciding)?;
+    let surroundings = Surroundings {
+        node: args.node(),
+        capabilities: tls::capabilities(&kernel),
+        doors: tls.doors(),
+        in_force,
+        published,
+    };
+    let mut reconciler = Reconciler::new(kernel, surroundings)?;
     let (dns, mut answers) = Dns::start();
     let mut clients = every(LOOK_FOR_CLIENTS);
     let mut grace = every(GRACE);
@@ -199,7 +211,10 @@ pub async fn run(args: RunArgs) -> Result<()> {
                 behind_since = None;
                 tokio::task::block_in_place(|| reconciler.catch_up());
             }
-            _ = clients.tick() => tokio::task::block_in_place(|| reconciler.refresh_clients()),
+            _ = clients.tick() => {
+                tokio::task::block_in_place(|| reconciler.refresh_clients());
+                reconciler.show_acceptor(tls.view());
+            }
             _ = grace.tick() => tokio::task::block_in_place(|| {
                 reconciler.retire();
                 reconciler.retry();
@@ -216,6 +231,13 @@ pub async fn run(args: RunArgs) -> Result<()> {
     tracing::info!("stopping; the programs stay attached and go on splitting (`weir clean` removes them)");
     let _ = stop.send(true);
     let _ = tokio::time::timeout(Duration::from_secs(2), server).await;
+    // Frees the pins and the admin port for the next agent, which can start while this one drains.
+    drop(reconciler);
+    select! {
+        () = tls.drain(args.tls.drain_timeout) => {}
+        _ = terminate.recv() => tracing::info!("told to stop again: connections through the agent end now"),
+        _ = interrupt.recv() => tracing::info!("told to stop again: connections through the agent end now"),
+    }
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub mod tables;
 mod tls;
 
 pub use id::namespace as namespace_id;
-pub use outcome::{name_outcome, tls_outcome};
+pub use outcome::{hello_outcome, name_outcome, tls_outcome};
 
 use crate::ir::{self, Desired};
 use path::Capabilities;

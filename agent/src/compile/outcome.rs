@@ -9,7 +9,7 @@ use weir_common::{
         ids::{NameTableId, NamespaceId},
         tables::{FrontendKey, ScopedKey, Target, TargetKind},
     },
-    hello::{self, Alpns, Bytes, Candidate, Matched, NameKey, NameValue, Read, Records, Span},
+    hello::{self, Alpns, Bytes, Candidate, Found, MAX_NAME, Matched, NameKey, NameValue, Read, Records, Span},
     reason::Reason,
 };
 use zerocopy::IntoBytes;
@@ -65,10 +65,33 @@ pub fn tls_outcome(tables: &Tables, target: &Target, stream: &[u8]) -> Option<Re
     let records = Records::new(stream);
     Some(match records.read() {
         Read::NeedMore { .. } => return None,
-        Read::Found(found) => lookup(tables, names, &records, found.name, found.alpn),
+        Read::Found(found) => found_in(tables, names, &records, &found),
         Read::NotTls | Read::Malformed => Err(Reason::NotTls),
         Read::TooBig | Read::BeyondMe => Err(Reason::HelloTooBig),
     })
+}
+
+/// Says what a connection leads to whose ClientHello was read already.
+///
+/// # Errors
+///
+/// Why it is rejected.
+pub fn hello_outcome(tables: &Tables, target: &Target, hello: &Records<'_>, found: &Found) -> Result<Matched, Reason> {
+    match names(target) {
+        Ok(names) => found_in(tables, names, hello, found),
+        Err(decided) => decided,
+    }
+}
+
+/// Looks up what was found, the name copied first: from its end, a stream of many records is slow to read.
+fn found_in(tables: &Tables, table: NameTableId, hello: &Records<'_>, found: &Found) -> Result<Matched, Reason> {
+    let name = found.name.ok_or(Reason::NoServerName)?;
+    let mut buffer = [0; MAX_NAME];
+    let text = hello::copy(hello, name, &mut buffer).ok_or(Reason::NameNotMatched)?;
+    let mut key = NameKey::EMPTY;
+    // Names that are none, or too long for any table, are names that no route has.
+    key.query(table, text, Span { at: 0, len: name.len }).map_err(|_| Reason::NameNotMatched)?;
+    hello::choose(tables, tables, &mut key, hello, found.alpn).ok_or(Reason::NameNotMatched)
 }
 
 /// Says what a ClientHello with this server name and these ALPN protocols leads to.

@@ -7,7 +7,8 @@ use weir_common::{
     abi::{
         ids::{BackendId, BackendStateId, EndpointId, NamespaceId, SplitId, StatsId},
         tables::{
-            Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target, TargetKind,
+            Backend, ClientKey, Endpoint, FrontendKey, FrontendValue, RingValue, ScopedKey, SlotKey, Split, Target,
+            TargetKind,
         },
     },
     hello::{Candidate, NameKey, NameValue},

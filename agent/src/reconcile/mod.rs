@@ -19,7 +19,7 @@ use crate::{
     provider::file::Reading,
     resources::Resources,
     translate::{Translation, express, translate},
-    view::{Notice, Published, Severity},
+    view::{AcceptorView, Notice, Published, Severity},
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,12 +42,27 @@ pub struct InForce {
     pub names: Arc<Names>,
 }
 
-/// The acceptor, as far as applying needs it.
+/// What runs beside the kernel for TLS, as far as applying needs it.
 pub trait Doors: Send {
-    /// Opens the listeners in all network namespaces, and waits for them: clients are about to come.
-    fn open(&self);
-    /// Says that no clients come any more.
-    fn close(&self);
+    /// Opens the acceptor's listeners in all network namespaces, if they are needed, and waits for them:
+    /// clients are about to come. Takes nothing away.
+    fn open(&self, demand: Demand);
+    /// Closes what is not needed any more.
+    fn close(&self, demand: Demand);
+}
+
+/// The surroundings of the loop.
+pub struct Surroundings {
+    /// Name of this node.
+    pub node: String,
+    /// What the running kernel can do.
+    pub capabilities: Capabilities,
+    /// The listeners.
+    pub doors: Box<dyn Doors>,
+    /// For those who decide beside the kernel.
+    pub in_force: watch::Sender<InForce>,
+    /// For those who show the state.
+    pub published: watch::Sender<Arc<Published>>,
 }
 
 /// Keeps the kernel's tables in step with what is read.
@@ -86,13 +101,8 @@ impl Reconciler {
     /// # Errors
     ///
     /// If they cannot be read.
-    pub fn new(
-        kernel: Kernel,
-        node: String,
-        capabilities: Capabilities,
-        doors: Box<dyn Doors>,
-        published: watch::Sender<Arc<Published>>,
-    ) -> Result<Self, bpf::Error> {
+    pub fn new(kernel: Kernel, surroundings: Surroundings) -> Result<Self, bpf::Error> {
+        let Surroundings { node, capabilities, doors, in_force, published } = surroundings;
         let applied = kernel.tables()?;
         let retiring = Retiring::new(kernel.found()?);
         let finder = Finder::new(&kernel.cgroup().mount);
@@ -102,7 +112,7 @@ impl Reconciler {
             node,
             capabilities,
             doors,
-            in_force: watch::Sender::default(),
+            in_force,
             finder,
             applied: Applied::new(applied),
             retiring,
@@ -121,10 +131,15 @@ impl Reconciler {
         })
     }
 
-    /// Returns the tables that decide, as they change.
-    #[must_use]
-    pub fn in_force(&self) -> watch::Receiver<InForce> {
-        self.in_force.subscribe()
+    /// Publishes how the acceptor does.
+    pub fn show_acceptor(&self, acceptor: AcceptorView) {
+        self.published.send_if_modified(|published| {
+            let changed = published.acceptor != acceptor;
+            if changed {
+                Arc::make_mut(published).acceptor = acceptor;
+            }
+            changed
+        });
     }
 
     /// Takes a new reading of the configuration, or new DNS answers, and applies what follows.
@@ -257,9 +272,7 @@ impl Reconciler {
         if demand.verify {
             self.kernel.set_verifying(true)?;
         }
-        if demand.accept {
-            self.doors.open();
-        }
+        self.doors.open(demand);
         Ok(())
     }
 
@@ -269,9 +282,7 @@ impl Reconciler {
         if std::mem::replace(&mut self.demand, demand) != demand {
             return;
         }
-        if !demand.accept {
-            self.doors.close();
-        }
+        self.doors.close(demand);
         // Connections that were begun under an earlier state may still wait for their hello's judgement.
         if !demand.verify && self.kernel.is_verifying() {
             match self.kernel.pending_hellos() {

@@ -8,6 +8,7 @@ mod destroy;
 mod hellos;
 
 use crate::{
+    accept::AcceptMaps as _,
     bpf::{Border, RequestRing},
     netns::Registry,
     reconcile::InForce,
