@@ -2,7 +2,7 @@
 //!
 //! Leg and endpoint are chosen by the connect hook, which finds the wish under the socket's cookie.
 
-use super::{Shared, maps::Chosen, peer::Peer};
+use super::{Shared, files::are_out, maps::Chosen, peer::Peer};
 use crate::netns;
 use nix::sys::socket::{setsockopt, sockopt::IpBindAddressNoPort};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -41,7 +41,7 @@ pub(super) struct Source {
 pub(super) enum Failed {
     /// The hook refused it, and has counted that.
     Rejected,
-    /// There may be no more sockets.
+    /// There may be no more sockets, or there are none.
     Full,
     /// Two endpoints did not answer, or one for want of a second; to be counted there.
     Unreachable(Option<StatsId>, io::Error),
@@ -96,6 +96,7 @@ impl Failure {
         match self.record {
             Some(record) => Ok(record),
             None if self.error.kind() == io::ErrorKind::ConnectionRefused => Err(Failed::Rejected),
+            None if are_out(&self.error) => Err(Failed::Full),
             None => Err(Failed::Unreachable(None, io::Error::new(self.error.kind(), self.error.to_string()))),
         }
     }

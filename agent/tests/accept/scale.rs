@@ -8,11 +8,13 @@ use crate::{
     stage::{Stage, exactly},
     until,
 };
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     fs,
     io::{Read as _, Write as _},
     net::{Ipv4Addr, SocketAddr},
+    os::fd::AsRawFd as _,
     process::Stdio,
     sync::Arc,
 };
@@ -206,4 +208,46 @@ async fn ten_thousand_half_hellos_do_not_keep_others_from_being_served() {
     assert_eq!(stage.acceptor.metrics().read().rejected.len(), 0);
     drop(clients);
     until("their end", || stage.acceptor.unfinished().count == 0).await;
+}
+
+/// Takes every file descriptor that is left.
+fn take_all_files() -> Vec<fs::File> {
+    let highest = fs::File::open("/dev/null").unwrap();
+    let limit = highest.as_raw_fd() as u64 + 1;
+    set_file_limit(limit);
+    let rest = std::iter::from_fn(|| fs::File::open("/dev/null").ok());
+    std::iter::once(highest).chain(rest).collect()
+}
+
+/// Lowers or raises the limit, never beyond the hard one.
+fn set_file_limit(limit: u64) {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, limit.min(hard), hard).unwrap();
+}
+
+#[tokio::test]
+async fn without_file_descriptors_a_client_is_reset_and_later_ones_are_served() {
+    const ALONE: &str = "WEIR_TEST_WITHOUT_FILES";
+    if !is_root() {
+        return;
+    }
+    if std::env::var_os(ALONE).is_none() {
+        // In a process of its own, whose other tests do not miss the file descriptors.
+        let name = "scale::without_file_descriptors_a_client_is_reset_and_later_ones_are_served";
+        let alone = Command::new(std::env::current_exe().unwrap()).args(["--exact", name]).env(ALONE, "1").status();
+        assert!(soon("its end", alone).await.unwrap().success());
+        return;
+    }
+    let stage = Stage::new(Options::default()).await;
+    let _echo = tokio::spawn(echo(stage.backend(Family::V4)));
+    let to = SocketAddr::from((Ipv4Addr::LOCALHOST, stage.port(Family::V4)));
+    let socket = stage.socket(Ipv4Addr::LOCALHOST.into());
+    let files = take_all_files();
+    // It does not block, so it says that it is under way.
+    assert_eq!(socket.connect(&to.into()).unwrap_err().raw_os_error(), Some(libc::EINPROGRESS));
+    until("the reset", || stage.acceptor.metrics().read().refused == 1).await;
+    drop(files);
+    set_file_limit(u64::MAX);
+    crate::stage::is_reset(&mut TcpStream::from_std(socket.into()).unwrap()).await;
+    ask(stage.client(Family::V4).await, &named(NAME)).await;
 }
