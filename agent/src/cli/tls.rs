@@ -128,6 +128,9 @@ impl Tls {
             accepted: read.accepted,
             retried: read.retried,
             refused_strangers: read.strangers,
+            aborted: self.answered.aborted.load(Ordering::Relaxed),
+            not_aborted: self.answered.not_aborted.load(Ordering::Relaxed),
+            hello_pieces: self.answered.read.load(Ordering::Relaxed),
         }
     }
 

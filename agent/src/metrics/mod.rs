@@ -110,6 +110,12 @@ families! {
     RETRIED: Counter "weir_acceptor_retried" NODE;
     /// Connections to the acceptor that did not come through connect() to a frontend, and were closed.
     STRANGERS: Counter "weir_acceptor_strangers_refused" NODE;
+    /// Connections that the agent ended because their ClientHello was rejected as it left.
+    ABORTED: Counter "weir_rejected_connections_ended" NODE;
+    /// Those that it could not end: their clients wait.
+    NOT_ABORTED: Counter "weir_rejected_connections_left" NODE;
+    /// Pieces of long ClientHellos that the agent read for the kernel programs.
+    PIECES: Counter "weir_hello_pieces_read" NODE;
     /// Always 1; the version is in the label.
     BUILD: Gauge "weir_build_info" &["version"];
     /// 1 when a state is applied and every program is attached, else 0.

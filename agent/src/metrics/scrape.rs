@@ -215,7 +215,10 @@ impl Scrape {
         out.single(HELLO_BYTES, Value::Level(acceptor.hello_bytes as f64))?;
         out.single(ACCEPTED, Value::Count(acceptor.accepted))?;
         out.single(RETRIED, Value::Count(acceptor.retried))?;
-        out.single(STRANGERS, Value::Count(acceptor.refused_strangers))
+        out.single(STRANGERS, Value::Count(acceptor.refused_strangers))?;
+        out.single(ABORTED, Value::Count(acceptor.aborted))?;
+        out.single(NOT_ABORTED, Value::Count(acceptor.not_aborted))?;
+        out.single(PIECES, Value::Count(acceptor.hello_pieces))
     }
 
     fn node(&self, out: &mut Writer<'_>) -> fmt::Result {

@@ -19,6 +19,12 @@ pub struct AcceptorView {
     pub retried: u64,
     /// Connections to its listeners that were dialled directly, and closed.
     pub refused_strangers: u64,
+    /// Connections that the agent ended because their ClientHello was rejected as it left.
+    pub aborted: u64,
+    /// Those that it could not end.
+    pub not_aborted: u64,
+    /// Pieces of long ClientHellos that it read for the kernel programs.
+    pub hello_pieces: u64,
 }
 
 /// A network namespace with clients of the acceptor.

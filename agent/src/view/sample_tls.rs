@@ -85,6 +85,9 @@ pub(crate) fn published() -> Published {
         accepted: 34_567,
         retried: 2,
         refused_strangers: 1,
+        aborted: 2,
+        not_aborted: 0,
+        hello_pieces: 4,
     };
     published
 }

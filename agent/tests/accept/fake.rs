@@ -16,7 +16,7 @@ use weir::{
 };
 use weir_common::{
     abi::{
-        ids::{EndpointId, FrontendId, NamespaceId, SplitId, StatsId},
+        ids::{EndpointId, FrontendId, SplitId, StatsId},
         socket::SocketRecord,
         tls::{AcceptKey, AcceptRecord, Dial, DialKind, Listener, Ruling},
     },
@@ -156,14 +156,8 @@ impl Connector for Fake {
 }
 
 impl Decisions for Fake {
-    fn decide(
-        &self,
-        frontend: FrontendId,
-        _namespace: NamespaceId,
-        hello: &Records<'_>,
-        found: &Found,
-    ) -> Result<Chosen, Rejected> {
-        assert_eq!(frontend, FRONTEND);
+    fn decide(&self, record: &AcceptRecord, hello: &Records<'_>, found: &Found) -> Result<Chosen, Rejected> {
+        assert_eq!(record.frontend, FRONTEND);
         let rejected = |reason| Rejected { stats: FIRST_ROUTE, reason };
         let span = found.name.ok_or(rejected(Reason::NoServerName))?;
         if copy(hello, span, &mut [0; 255]) != Some(NAME.as_bytes()) {
