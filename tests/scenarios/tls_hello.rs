@@ -4,7 +4,7 @@ use crate::{
     stage::{Family, PORT, Stage},
     tls_stage::{NAME, Path, WRONG_NAME, expect_ended_at_once, expect_reset, paths},
 };
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use weir_tests::{
     client::Dial,
     tls::options::{SocketOptions, Speech, TlsOptions},
@@ -78,7 +78,7 @@ fn a_hello_beyond_64_kib_is_rejected(path: Path, family: Family) -> Result<()> {
     let tls = TlsOptions { raw: Some(raw), ..TlsOptions::default() };
     let report = stage.connect(&family.dial_frontend().speaking(tls), 5)?;
     ensure!(report.failed_in_all() == 5, "{report:?}");
-    stage.expect_rejected("hello_too_big", 5)?;
+    stage.expect_rejected("hello_too_big", 5).with_context(|| format!("{report:?}"))?;
     expect_reset(&server)
 }
 

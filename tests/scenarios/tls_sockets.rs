@@ -3,7 +3,7 @@
 
 use crate::{
     stage::{Family, PORT, Stage, families, network},
-    tls_stage::{NAME, Path, WRONG_NAME, paths},
+    tls_stage::{NAME, Path, WRONG_NAME, expect_ended_at_once, paths},
 };
 use anyhow::{Context as _, Result, ensure};
 use std::net::{IpAddr, SocketAddr};
@@ -58,8 +58,8 @@ fn an_mptcp_client_is_no_way_around(path: Path, family: Family) -> Result<()> {
             ..family.dial_frontend().speaking(TlsOptions::hello(sni))
         };
         let report = stage.connect(&dial(WRONG_NAME), 5)?;
-        ensure!(report.failed_in_all() == 5, "a wrong name: {report:?}");
         ensure!(server.greeted() == 0, "a wrong name arrived");
+        expect_ended_at_once(&report)?;
         let report = stage.connect(&dial(NAME), 5)?;
         ensure!(report.answered("b/11") == 5, "a good name, MPTCP server {mptcp_server}: {report:?}");
     }
@@ -109,7 +109,8 @@ fn listeners(namespace: &Namespace, family: Family) -> Result<Vec<SocketAddr>> {
     let version = if family == Family::V6 { "-6" } else { "-4" };
     let text = namespace.command("ss", &["-Hltn", version], "")?;
     text.lines()
-        .map(|line| line.split_whitespace().nth(3).context("ss")?.parse().with_context(|| line.to_owned()))
+        // A listener may be bound to a device: `127.0.0.1%lo:1234`.
+        .map(|line| line.split_whitespace().nth(3).context("ss")?.replace("%lo", "").parse().context(line.to_owned()))
         .collect()
 }
 

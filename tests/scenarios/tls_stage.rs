@@ -135,7 +135,12 @@ impl Stage {
             last = self.agent.metric("weir_connections_rejected_total", &[("reason", reason)]).ok();
             last.filter(|value| *value == count as f64)
         });
-        met.map(drop).with_context(|| format!("{reason}: {last:?} instead of {count}"))
+        met.map(drop).with_context(|| {
+            let all = self.agent.page("/metrics").unwrap_or_default();
+            let rejected: Vec<&str> =
+                all.lines().filter(|line| line.starts_with("weir_connections_rejected")).collect();
+            format!("{reason}: {last:?} instead of {count}: {rejected:#?}")
+        })
     }
 }
 
