@@ -27,6 +27,9 @@ pub(super) struct Hellos(BTreeMap<u64, Unfinished>);
 struct Unfinished {
     bytes: Vec<u8>,
     last: Instant,
+    /// Kept for a while: what the client sends at once comes in several pieces, and those behind the
+    /// decisive one must not change it.
+    decided: Option<Ruling>,
 }
 
 impl Hellos {
@@ -37,8 +40,11 @@ impl Hellos {
             let oldest = self.0.iter().min_by_key(|(_, hello)| hello.last).map(|(cookie, _)| *cookie);
             oldest.and_then(|oldest| self.0.remove(&oldest));
         }
-        let hello = self.0.entry(cookie).or_insert_with(|| Unfinished { bytes: Vec::new(), last: now });
+        let hello = self.0.entry(cookie).or_insert_with(|| Unfinished { bytes: Vec::new(), last: now, decided: None });
         hello.last = now;
+        if hello.decided.is_some() {
+            return hello.decided;
+        }
         let have = hello.bytes.len();
         let offset = piece.offset as usize;
         if offset > have {
@@ -56,7 +62,7 @@ impl Hellos {
             Some(Ok(matched)) => Ruling::pass(matched.split, matched.route_stats),
             Some(Err(reason)) => Ruling::reject(reason),
         };
-        self.0.remove(&cookie);
+        *hello = Unfinished { bytes: Vec::new(), last: now, decided: Some(ruling) };
         Some(ruling)
     }
 
@@ -138,7 +144,7 @@ mod tests {
         let (last, before) = rulings.split_last().expect("rulings");
         assert_eq!(*last, RulingKind::Pass(SplitId(3), StatsId(4)));
         assert!(before.iter().all(|ruling| matches!(ruling, RulingKind::More(n) if (*n as usize) < stream.len())));
-        assert!(hellos.0.is_empty(), "nothing is kept of a hello that is decided");
+        assert!(hellos.0[&1].bytes.is_empty(), "no bytes are kept of a hello that is decided");
     }
 
     #[test]
@@ -153,6 +159,15 @@ mod tests {
         let stream = hello("a.example", 65_000, 90);
         let rulings = rulings(&mut Hellos::default(), &pieces(&stream, 1));
         assert!(rulings.contains(&RulingKind::Reject(Reason::HelloTooBig)), "{rulings:?}");
+    }
+
+    #[test]
+    fn what_comes_behind_the_decision_does_not_change_it() {
+        let good = [hello("a.example", 100, 40), vec![23; 3 * PIECE_BYTES]].concat();
+        let rulings_of = |stream: &[u8]| rulings(&mut Hellos::default(), &pieces(stream, 1));
+        assert!(rulings_of(&good).iter().all(|ruling| *ruling == RulingKind::Pass(SplitId(3), StatsId(4))));
+        let too_big = [&[22, 3, 1, 0x3f, 0x7f, 1, 0x7f, 0x7f, 0x7f][..], &[b'x'; 9_000]].concat();
+        assert!(rulings_of(&too_big).iter().all(|ruling| *ruling == RulingKind::Reject(Reason::HelloTooBig)));
     }
 
     #[test]
