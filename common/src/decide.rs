@@ -118,8 +118,11 @@ pub fn decide<'a, E: Env>(env: &'a E, key: &FrontendKey) -> Verdict<'a> {
     }
     let (split, verify) = match kind {
         TargetKind::Split(split) => (split, None),
-        TargetKind::Verify(split, names) => (split, Some(Verify { names, split, route_stats: target.route_stats })),
-        TargetKind::Accept(_) => {
+        TargetKind::Verify(split, names) if env.can_verify() => {
+            (split, Some(Verify { names, split, route_stats: target.route_stats }))
+        }
+        // The acceptor looks in the same table of names.
+        TargetKind::Verify(..) | TargetKind::Accept(_) => {
             return Verdict::Accept(Accept {
                 frontend: frontend.id,
                 namespace: scope,

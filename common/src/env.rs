@@ -36,6 +36,8 @@ pub trait Env {
     fn endpoint_state(&self, id: EndpointId) -> Option<&EndpointState>;
     /// Looks up a bucket of a consistent-hash ring.
     fn ring(&self, key: &SlotKey) -> Option<&RingValue>;
+    /// Whether the client's ClientHello can be read as it leaves. Only asked where it is to be verified.
+    fn can_verify(&self) -> bool;
     /// Returns a hash of the client's identity, for [`crate::abi::tables::Policy::ClientHash`].
     fn client_hash(&self) -> u64;
     /// Returns 64 random bits.

@@ -9,7 +9,10 @@ use crate::{
 };
 use aya_ebpf::{
     EbpfContext,
-    helpers::{bpf_get_current_ancestor_cgroup_id, bpf_get_netns_cookie, bpf_get_prandom_u32, bpf_ktime_get_ns},
+    helpers::{
+        bpf_get_current_ancestor_cgroup_id, bpf_get_netns_cookie, bpf_get_prandom_u32, bpf_ktime_get_ns,
+        generated::bpf_skc_to_mptcp_sock,
+    },
     programs::SockAddrContext,
 };
 use weir_common::{
@@ -123,6 +126,17 @@ impl Env for Kernel<'_> {
     #[inline(always)]
     fn ring(&self, key: &SlotKey) -> Option<&RingValue> {
         look_up!(RINGS, key)
+    }
+
+    #[inline(always)]
+    fn can_verify(&self) -> bool {
+        // Bytes of an MPTCP connection can leave through other sockets, and the kernel has no way to end it
+        // at both ends.
+        // SAFETY: the context and its socket are valid while the program runs.
+        unsafe {
+            let socket = (*self.0.sock_addr).__bindgen_anon_1.sk;
+            socket.is_null() || bpf_skc_to_mptcp_sock(socket.cast()).is_null()
+        }
     }
 
     #[inline(always)]

@@ -5,16 +5,19 @@
 
 use crate::{
     accept, count, health,
-    maps::{SETTINGS, SOCKETS},
+    maps::{HEARTBEAT, SETTINGS, SOCKETS},
 };
 use aya_ebpf::{
     bindings::{
-        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB, BPF_SOCK_OPS_STATE_CB, BPF_SOCK_OPS_STATE_CB_FLAG,
-        BPF_SOCK_OPS_TCP_CONNECT_CB, bpf_sock_ops,
+        BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB, BPF_SOCK_OPS_RTT_CB, BPF_SOCK_OPS_RTT_CB_FLAG, BPF_SOCK_OPS_STATE_CB,
+        BPF_SOCK_OPS_STATE_CB_FLAG, BPF_SOCK_OPS_TCP_CONNECT_CB, bpf_sock_ops,
     },
     helpers::{
         bpf_ktime_get_ns, bpf_probe_read_kernel,
-        generated::{bpf_sk_storage_delete, bpf_sk_storage_get, bpf_skc_to_tcp_sock, bpf_sock_ops_cb_flags_set},
+        generated::{
+            bpf_getsockopt, bpf_setsockopt, bpf_sk_storage_delete, bpf_sk_storage_get, bpf_skc_to_tcp_sock,
+            bpf_sock_ops_cb_flags_set,
+        },
     },
     programs::SockOpsContext,
 };
@@ -28,6 +31,13 @@ use weir_common::{
 };
 
 const AF_INET: u32 = 2;
+const IPPROTO_TCP: i32 = 6;
+const TCP_USER_TIMEOUT: i32 = 18;
+
+/// How long the agent must have been silent for connections to be hurried. It beats once a second.
+const SILENT_NS: u64 = 2_500_000_000;
+/// How long a rejected connection then waits; an odd number, to know it again.
+const USER_TIMEOUT_MS: u32 = 4_999;
 
 // States of a TCP socket (include/net/tcp_states.h), as the state callback's arguments give them.
 const TCP_FIN_WAIT2: u32 = 5;
@@ -45,6 +55,7 @@ pub(crate) fn observe(ctx: &SockOpsContext) {
         BPF_SOCK_OPS_TCP_CONNECT_CB => on_syn(ctx),
         BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB => on_established(ctx),
         BPF_SOCK_OPS_STATE_CB => on_state(ctx),
+        BPF_SOCK_OPS_RTT_CB => on_round_trip(ctx),
         _ => {}
     }
 }
@@ -66,8 +77,57 @@ fn on_syn(ctx: &SockOpsContext) {
     }
     if record.awaits_hello() {
         count::event(Counter::VerifyBegan);
+        if agent_is_silent() {
+            hurry(ctx, record);
+        }
     }
     health::syn_sent(record);
+}
+
+/// Whether the agent, which ends rejected connections, has given no sign of life for a while.
+#[inline(always)]
+fn agent_is_silent() -> bool {
+    HEARTBEAT.get(0).is_some_and(|heartbeat| now_ns().saturating_sub(heartbeat.last_ns) > SILENT_NS)
+}
+
+/// Bounds the time that a rejected connection waits for an agent that is not there: its hello is dropped,
+/// so for TCP it is data that nobody acknowledges.
+#[inline(always)]
+fn hurry(ctx: &SockOpsContext, record: &mut SocketRecord) {
+    let (mut own, mut short) = (0_u32, USER_TIMEOUT_MS);
+    // SAFETY: the context is valid while the program runs, and both words are on the stack.
+    unsafe {
+        let (own, short) = ((&raw mut own).cast(), (&raw mut short).cast());
+        if bpf_getsockopt(ctx.ops.cast(), IPPROTO_TCP, TCP_USER_TIMEOUT, own, 4) != 0
+            || bpf_setsockopt(ctx.ops.cast(), IPPROTO_TCP, TCP_USER_TIMEOUT, short, 4) != 0
+        {
+            return;
+        }
+        let flags = BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG;
+        bpf_sock_ops_cb_flags_set(ctx.ops, flags as i32);
+    }
+    record.tls.user_timeout = own;
+    record.tls.hurried = 1;
+}
+
+/// Something was acknowledged: if that was a hello that may pass, the socket gets its own timeout back.
+#[inline(always)]
+fn on_round_trip(ctx: &SockOpsContext) {
+    let Some(record) = record(ctx) else { return };
+    if record.tls.hurried == 0 || record.hello != Hello::Verified as u8 {
+        return;
+    }
+    record.tls.hurried = 0;
+    let (mut own, mut now) = (record.tls.user_timeout, 0_u32);
+    // SAFETY: as in `hurry`.
+    unsafe {
+        bpf_sock_ops_cb_flags_set(ctx.ops, BPF_SOCK_OPS_STATE_CB_FLAG as i32);
+        bpf_getsockopt(ctx.ops.cast(), IPPROTO_TCP, TCP_USER_TIMEOUT, (&raw mut now).cast(), 4);
+        // The program may have set another one meanwhile.
+        if now == USER_TIMEOUT_MS {
+            bpf_setsockopt(ctx.ops.cast(), IPPROTO_TCP, TCP_USER_TIMEOUT, (&raw mut own).cast(), 4);
+        }
+    }
 }
 
 #[inline(always)]

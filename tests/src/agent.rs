@@ -274,6 +274,9 @@ impl Agent {
         self.signal(Signal::SIGTERM)?;
         let child = self.child.take().context("the agent does not run")?;
         let leaving = Leaving { child };
+        // Until then it would answer in the next one's place.
+        let admin = self.admin;
+        wait::until("a free admin port", wait::SOON, || http::get(admin, "/readyz").is_err().then_some(()))?;
         self.spawn()?;
         self.wait_ready()?;
         Ok(leaving)

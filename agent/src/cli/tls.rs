@@ -191,24 +191,21 @@ struct Listeners {
 impl Doors for Listeners {
     fn open(&self, demand: Demand) {
         let Some(acceptor) = self.acceptor.upgrade() else { return };
-        if demand.accept && !self.open.swap(true, Ordering::Relaxed) {
+        // Also for the verify path: clients by MPTCP are sent to the acceptor there.
+        if (demand.accept || demand.verify) && !self.open.swap(true, Ordering::Relaxed) {
             acceptor.set_needed(true);
             let opened = timeout(DOORS_PATIENCE, all_open(&acceptor, &self.registry));
             if Handle::current().block_on(opened).is_err() {
                 tracing::warn!("some network namespaces have no listener yet: their clients are refused until then");
             }
-        } else if demand.verify {
-            // Connections are ended inside their namespaces.
-            self.registry.set_needed(true);
         }
     }
 
     fn close(&self, demand: Demand) {
         let Some(acceptor) = self.acceptor.upgrade() else { return };
-        if !demand.accept && self.open.swap(false, Ordering::Relaxed) {
+        if !demand.accept && !demand.verify && self.open.swap(false, Ordering::Relaxed) {
             acceptor.set_needed(false);
         }
-        self.registry.set_needed(demand.accept || demand.verify);
     }
 }
 

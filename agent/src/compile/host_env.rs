@@ -113,6 +113,10 @@ impl Env for HostEnv<'_> {
         self.tables.rings.get(key)
     }
 
+    fn can_verify(&self) -> bool {
+        true
+    }
+
     fn client_hash(&self) -> u64 {
         self.client
     }

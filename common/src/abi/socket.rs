@@ -116,6 +116,10 @@ pub struct TlsRecord {
     pub may_leave: u32,
     /// 1 once `hello_seq` is known.
     pub started: u32,
+    /// The socket's own TCP_USER_TIMEOUT, milliseconds, while Weir's is in its place.
+    pub user_timeout: u32,
+    /// 1 while Weir's is in its place.
+    pub hurried: u32,
 }
 
 impl SocketRecord {

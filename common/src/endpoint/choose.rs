@@ -234,6 +234,10 @@ mod tests {
         fn ring(&self, _: &SlotKey) -> Option<&RingValue> {
             None
         }
+        fn can_verify(&self) -> bool {
+            true
+        }
+
         fn client_hash(&self) -> u64 {
             mix(7)
         }
