@@ -15,6 +15,7 @@ use std::{
 use weir_tests::{
     http,
     manifest::{Manifest, Route},
+    tls::{hello, options::TlsOptions},
     wait,
 };
 
@@ -32,17 +33,40 @@ struct Family {
     frontend: &'static str,
     stable: &'static str,
     canary: &'static str,
+    verified: &'static str,
+    accepted: &'static str,
+    tls: &'static str,
 }
 
 const FAMILIES: [Family; 2] = [
-    Family { name: "IPv4", frontend: "10.96.0.10:5432", stable: "127.0.1.1:7001", canary: "127.0.1.2:7002" },
-    Family { name: "IPv6", frontend: "[fd00:96::10]:5432", stable: "[::1]:7001", canary: "[::1]:7002" },
+    Family {
+        name: "IPv4",
+        frontend: "10.96.0.10:5432",
+        stable: "127.0.1.1:7001",
+        canary: "127.0.1.2:7002",
+        verified: "10.96.0.11:443",
+        accepted: "10.96.0.12:443",
+        tls: "127.0.1.3:7003",
+    },
+    Family {
+        name: "IPv6",
+        frontend: "[fd00:96::10]:5432",
+        stable: "[::1]:7001",
+        canary: "[::1]:7002",
+        verified: "[fd00:96::11]:443",
+        accepted: "[fd00:96::12]:443",
+        tls: "[::1]:7003",
+    },
 ];
 
 /// The legs, with the weights 2 : 1 : 1; the last one leads to a Service that does not exist.
 const STABLE: &str = "stable";
 const CANARY: &str = "canary";
 const REFUSED: &str = "refused";
+
+/// The server name of the TLSRoutes, and what their server answers.
+const NAME: &str = "shop.example";
+const GREETING: &str = "welcome";
 
 /// Does every check. A check that the next ones stand on ends the row.
 pub(crate) fn all(outcome: &mut Outcome) {
@@ -51,6 +75,9 @@ pub(crate) fn all(outcome: &mut Outcome) {
             if let Err(error) = serve(address, answer) {
                 return outcome.note(&format!("a server listens at {address}"), Err(error));
             }
+        }
+        if let Err(error) = serve_tls(family.tls) {
+            return outcome.note(&format!("a server listens at {}", family.tls), Err(error));
         }
     }
     let agent = match start_agent() {
@@ -69,6 +96,73 @@ pub(crate) fn all(outcome: &mut Outcome) {
         outcome.note(&format!("{}: a connection to no frontend passes", family.name), foreign(family));
     }
     outcome.note("sockops follows the connections from SYN to end", followed());
+    for family in &FAMILIES {
+        for (path, frontend) in [("verify", family.verified), ("accept", family.accepted)] {
+            let checks = [
+                ("a ClientHello with the right name arrives", arrives(frontend, 0)),
+                ("so does one that comes in pieces", arrives(frontend, 100)),
+                ("one with a wrong name ends the connection", ends(frontend)),
+            ];
+            for (what, result) in checks {
+                outcome.note(&format!("{}, {path} path: {what}", family.name), result);
+            }
+        }
+    }
+    outcome.note("each TLSRoute takes the path that it should", paths_are_taken());
+}
+
+/// Sends a ClientHello, in pieces if `size` is not 0, and waits for the server's answer.
+fn arrives(frontend: &str, size: usize) -> Result<()> {
+    let hello = hello::bytes(&TlsOptions::hello(NAME))?;
+    let mut stream = TcpStream::connect(frontend)?;
+    stream.set_nodelay(true)?;
+    for piece in hello.chunks(if size == 0 { hello.len() } else { size }) {
+        stream.write_all(piece)?;
+    }
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(answer == GREETING, "the answer is {answer:?}");
+    Ok(())
+}
+
+fn ends(frontend: &str) -> Result<()> {
+    let mut stream = TcpStream::connect(frontend)?;
+    stream.set_read_timeout(Some(wait::SOON))?;
+    stream.write_all(&hello::bytes(&TlsOptions::hello("wrong.example"))?)?;
+    match stream.read(&mut [0; 1]) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) => {
+            Ok(())
+        }
+        other => bail!("reading gave {other:?}"),
+    }
+}
+
+fn paths_are_taken() -> Result<()> {
+    let (_, text) = http::get(ADMIN.parse()?, "/metrics")?;
+    for path in ["verify", "accept"] {
+        let series = format!("weir_tls_frontends{{path=\"{path}\"}} 2");
+        ensure!(text.contains(&series), "no line {series}");
+    }
+    Ok(())
+}
+
+/// Answers whoever has sent the beginning of a ClientHello with one word and ends the connection.
+fn serve_tls(address: &str) -> Result<()> {
+    let listener = TcpListener::bind(address)?;
+    let whole = hello::bytes(&TlsOptions::hello(NAME))?.len();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || answer_hello(stream, whole));
+        }
+    });
+    Ok(())
+}
+
+fn answer_hello(mut stream: TcpStream, whole: usize) {
+    // A connection whose hello does not arrive is ended by the agent; the client counts.
+    if stream.read_exact(&mut vec![0; whole]).is_ok() {
+        let _ = stream.write_all(GREETING.as_bytes());
+    }
 }
 
 /// Answers each connection with one word and ends it.
@@ -92,6 +186,13 @@ fn start_agent() -> Result<Child> {
         .endpoints("shop/stable", "db", 7001, &["127.0.1.1", "::1"])
         .service("shop/canary", &[], &[("db", 5432)])
         .endpoints("shop/canary", "db", 7002, &["127.0.1.2", "::1"])
+        .service("shop/tls", &[], &[("tls", 443)])
+        .endpoints("shop/tls", "tls", 7003, &["127.0.1.3", "::1"])
+        .service("shop/verified", &["10.96.0.11", "fd00:96::11"], &[("tls", 443)])
+        .service("shop/accepted", &["10.96.0.12", "fd00:96::12"], &[("tls", 443)])
+        .route(&Route::tls("shop/verified", "shop/verified", &[NAME], &[("shop/tls", 443, 1)]))
+        .route(&Route::tls("shop/accepted", "shop/accepted", &[NAME], &[("shop/tls", 443, 1)]))
+        .route(&Route::tls("shop/other", "shop/accepted", &["other.example"], &[("shop/stable", 5432, 1)]))
         .route(&Route::new(
             "shop/checkout",
             "shop/checkout",
