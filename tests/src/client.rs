@@ -201,13 +201,16 @@ impl<'a> Client<'a> {
         Ok(child.wait_with_output()?)
     }
 
-    /// Runs a measurement of the probe: `rate`, `ping-pong` or `stream`.
+    /// Runs a measurement of the probe: `rate`, `ping-pong` or `stream`. `rate` dials the addresses in
+    /// turn, one a connection; the others use the first.
     ///
     /// # Errors
     ///
     /// If the probe fails.
-    pub fn measure(&self, command: &str, to: SocketAddr, length: Duration, clients: usize) -> Result<Measured> {
-        let mut arguments = vec![format!("--to={to}"), format!("--for-ms={}", length.as_millis())];
+    pub fn measure(&self, command: &str, to: &[SocketAddr], length: Duration, clients: usize) -> Result<Measured> {
+        let mut arguments = vec![format!("--for-ms={}", length.as_millis())];
+        let used = if command == "rate" { to.len() } else { 1 };
+        arguments.extend(to.iter().take(used).map(|to| format!("--to={to}")));
         if command == "rate" {
             arguments.push(format!("--clients={clients}"));
         }

@@ -54,6 +54,14 @@ pub(super) fn endpoint(number: u8, port: u16) -> SocketAddr {
     SocketAddr::new(Ipv4Addr::new(10, 201, 0, number + 1).into(), port)
 }
 
+/// Returns endpoints to dial in turn, so that each gets as many connections as by [`WEIGHTS`].
+pub(super) fn in_turn(port: u16) -> Vec<SocketAddr> {
+    let [a, b] = WEIGHTS;
+    // The first has its turn as often as its share passes the next whole number.
+    let turn = |at: u32| if (at + 1) * a / (a + b) > at * a / (a + b) { 0 } else { 1 };
+    (0..a + b).map(|at| endpoint(turn(at), port)).collect()
+}
+
 /// Returns the address that the clients of every splitting path dial.
 pub(super) fn frontend(port: u16) -> SocketAddr {
     SocketAddr::new(frontend_address(), port)
@@ -107,4 +115,17 @@ pub(super) fn with_others(mut manifest: Manifest, count: usize, endpoints: usize
             .route(&Route::new(&service, &service, &[(&backend, 80, 1)]));
     }
     manifest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_connections_take_their_turns_by_the_weights() {
+        let turns = in_turn(80);
+        let of = |number| turns.iter().filter(|to| **to == endpoint(number, 80)).count() as u32;
+        assert_eq!([of(0), of(1)], WEIGHTS);
+        assert!(turns.windows(2).all(|two| two.contains(&endpoint(0, 80))), "the lighter one never has two turns");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Plan,
-    arena::{Arena, ONCE, endpoint, frontend, with_kind, with_others},
+    arena::{Arena, ONCE, frontend, in_turn, with_kind, with_others},
     paths::Weir,
     sample::Sample,
     table::{Cell, Table},
@@ -38,11 +38,11 @@ pub(super) fn run(plan: &Plan, cpu: Option<usize>) -> Result<Table> {
     }
     let measure = |way| {
         let (client, to) = match way {
-            Way::Unhooked => (arena.unhooked(plan, cpu), endpoint(0, ONCE.1)),
-            Way::Frontend(at) => (arena.clients(plan, &agents[at].cgroup, cpu), frontend(ONCE.1)),
-            Way::Other(at) => (arena.clients(plan, &agents[at].cgroup, cpu), endpoint(0, ONCE.1)),
+            Way::Unhooked => (arena.unhooked(plan, cpu), in_turn(ONCE.1)),
+            Way::Frontend(at) => (arena.clients(plan, &agents[at].cgroup, cpu), vec![frontend(ONCE.1)]),
+            Way::Other(at) => (arena.clients(plan, &agents[at].cgroup, cpu), in_turn(ONCE.1)),
         };
-        client.measure("rate", to, plan.round, 1)
+        client.measure("rate", &to, plan.round, 1)
     };
     let mut ways = vec![Way::Unhooked];
     ways.extend((0..ROUTES.len()).flat_map(|at| [Way::Frontend(at), Way::Other(at)]));

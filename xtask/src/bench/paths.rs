@@ -2,7 +2,7 @@
 
 use super::{
     Plan,
-    arena::{Arena, KINDS, WEIGHTS, endpoint, frontend, frontend_address, manifest},
+    arena::{Arena, KINDS, WEIGHTS, endpoint, frontend, frontend_address, in_turn, manifest},
 };
 use crate::process;
 use anyhow::{Context as _, Result};
@@ -57,9 +57,9 @@ impl Weir {
 /// One way from a client to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Path {
-    /// The client dials the endpoint, and no program sees it.
+    /// The client dials the endpoints in turn, and no program sees it.
     Direct,
-    /// The client dials the endpoint, and Weir's programs see that it is not theirs.
+    /// The client dials the endpoints in turn, and Weir's programs see that it is not theirs.
     NotFrontend,
     /// The client dials a frontend of Weir.
     Weir,
@@ -125,16 +125,16 @@ impl<'a> Paths<'a> {
 
     fn measure_for(&self, path: Path, command: &str, port: u16, clients: usize, length: Duration) -> Result<Measured> {
         let (client, to) = self.client(path, port).context("this path is not there")?;
-        client.measure(command, to, length, clients).with_context(|| format!("{}: {command}", path.name()))
+        client.measure(command, &to, length, clients).with_context(|| format!("{}: {command}", path.name()))
     }
 
-    fn client(&self, path: Path, port: u16) -> Option<(Client<'_>, SocketAddr)> {
+    fn client(&self, path: Path, port: u16) -> Option<(Client<'_>, Vec<SocketAddr>)> {
         match path {
-            Path::Direct => Some((self.direct.unhooked(self.plan, self.cpu), endpoint(0, port))),
-            Path::NotFrontend => Some((self.direct.clients(self.plan, &self.weir.cgroup, self.cpu), endpoint(0, port))),
-            Path::Weir => Some((self.direct.clients(self.plan, &self.weir.cgroup, self.cpu), frontend(port))),
-            Path::Nftables => Some((self.nftables.as_ref()?.unhooked(self.plan, self.cpu), frontend(port))),
-            Path::HaProxy => Some((self.haproxy.as_ref()?.1.unhooked(self.plan, self.cpu), frontend(port))),
+            Path::Direct => Some((self.direct.unhooked(self.plan, self.cpu), in_turn(port))),
+            Path::NotFrontend => Some((self.direct.clients(self.plan, &self.weir.cgroup, self.cpu), in_turn(port))),
+            Path::Weir => Some((self.direct.clients(self.plan, &self.weir.cgroup, self.cpu), vec![frontend(port)])),
+            Path::Nftables => Some((self.nftables.as_ref()?.unhooked(self.plan, self.cpu), vec![frontend(port)])),
+            Path::HaProxy => Some((self.haproxy.as_ref()?.1.unhooked(self.plan, self.cpu), vec![frontend(port)])),
         }
     }
 

@@ -86,7 +86,8 @@ fn connections(plan: &Plan, paths: &Paths<'_>, title: &str) -> Result<Table> {
         table.row(path.name(), cells);
     }
     table.note(format!(
-        "Connect, 64 bytes to and fro, close; {} rounds of {} ms, alternating; median (least–most) of the rounds' \
+        "Connect, 64 bytes to and fro, close; the direct rows dial both endpoints in turn, as often as the weights \
+         say; {} rounds of {} ms, alternating; median (least–most) of the rounds' \
          ratios. Failed connections: {failures}.",
         plan.rounds,
         plan.round.as_millis()

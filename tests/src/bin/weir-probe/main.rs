@@ -95,8 +95,12 @@ enum Command {
     },
     /// Measures connections: opened, a message echoed, closed.
     Rate {
-        #[command(flatten)]
-        bench: Bench,
+        /// Addresses and ports, dialled in turn.
+        #[arg(long, required = true)]
+        to: Vec<SocketAddr>,
+        /// How long, milliseconds.
+        #[arg(long)]
+        for_ms: u64,
         /// Clients at once.
         #[arg(long, default_value_t = 1)]
         clients: usize,
@@ -150,7 +154,7 @@ fn main() -> Result<()> {
         }
         Command::Exec { command } => place::become_program(&command[0], &command[1..]),
         Command::Serve { listen, mode, threads } => serve::run(&listen, mode, threads),
-        Command::Rate { bench, clients } => print(&measure::rate(bench.to, clients, bench.length())?),
+        Command::Rate { to, for_ms, clients } => print(&measure::rate(&to, clients, Duration::from_millis(for_ms))?),
         Command::PingPong { bench } => print(&measure::ping_pong(bench.to, bench.length())?),
         Command::Stream { bench } => print(&measure::stream(bench.to, bench.length())?),
     }

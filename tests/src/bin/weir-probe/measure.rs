@@ -14,8 +14,9 @@ use weir_tests::report::{Measured, Times};
 /// Bytes of a request and of its answer.
 const MESSAGE: [u8; 64] = [b'x'; 64];
 
-/// Opens a connection, has a message echoed, and closes, again and again on each of some clients.
-pub(crate) fn rate(to: SocketAddr, clients: usize, length: Duration) -> Result<Measured> {
+/// Opens a connection, has a message echoed, and closes, again and again on each of some clients. Each
+/// client dials the addresses in turn.
+pub(crate) fn rate(to: &[SocketAddr], clients: usize, length: Duration) -> Result<Measured> {
     let barrier = Barrier::new(clients);
     let rounds = thread::scope(|scope| {
         let clients: Vec<_> = (0..clients)
@@ -28,7 +29,10 @@ pub(crate) fn rate(to: SocketAddr, clients: usize, length: Duration) -> Result<M
                     let start = now_ns();
                     let end = start + length.as_nanos() as u64;
                     let mut now = start;
-                    while now < end {
+                    for to in to.iter().cycle().copied() {
+                        if now >= end {
+                            break;
+                        }
                         match round(to) {
                             Ok(connected) => {
                                 let after = now_ns();
