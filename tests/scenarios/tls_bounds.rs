@@ -2,7 +2,7 @@
 
 use crate::{
     stage::{Family, PORT, Stage, families},
-    tls_stage::{NAME, Path, paths},
+    tls_stage::{NAME, Path, alone, paths},
 };
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -15,6 +15,7 @@ paths!(ten_thousand_half_hellos_change_nothing_for_others);
 
 fn ten_thousand_half_hellos_change_nothing_for_others(path: Path, family: Family) -> Result<()> {
     const HALF: u64 = 10_000;
+    let _turn = alone();
     let stage = Stage::with_options(&path.shop(&[("shop/b", PORT, 1)]), "--hello-timeout 60s")?;
     let _server = stage.listen(family, "b/11", 11).speech(Speech::Hello).start()?;
     let good = family.dial_hello().workers(2);

@@ -2,7 +2,7 @@
 
 use crate::{
     stage::{Family, PORT, Stage},
-    tls_stage::{NAME, Path, WRONG_NAME, expect_ended_at_once, paths},
+    tls_stage::{NAME, Path, WRONG_NAME, alone, expect_ended_at_once, paths},
 };
 use anyhow::{Result, ensure};
 use std::time::Duration;
@@ -98,6 +98,7 @@ paths!(five_thousand_connections_are_open_at_once);
 
 fn five_thousand_connections_are_open_at_once(path: Path, family: Family) -> Result<()> {
     const COUNT: u64 = 5_000;
+    let _turn = alone();
     let stage = Stage::set(&path.shop(&[("shop/a", PORT, 1), ("shop/b", PORT, 1)]))?;
     let servers = stage.serve_tls_shop(family, Speech::Hello, Conduct::Greet)?;
     let mut held = stage.client(0)?.hold(&family.dial_hello().workers(8), COUNT)?;

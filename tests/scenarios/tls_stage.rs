@@ -2,7 +2,10 @@
 
 use crate::stage::{Family, PORT, Stage, shop};
 use anyhow::{Context as _, Result, ensure};
-use std::time::Duration;
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use weir_tests::{
     client::{Dial, Probe},
     manifest::{Manifest, Route},
@@ -161,6 +164,13 @@ pub(crate) fn expect_reset(server: &TlsServer) -> Result<()> {
     ensure!(server.greeted() == 0, "{} hellos arrived", server.greeted());
     ensure!(server.resets() == server.accepted(), "{} resets of {}", server.resets(), server.accepted());
     Ok(())
+}
+
+/// Waits for the turn of a scenario with thousands of connections: the servers of two at once would need
+/// more open files than a process may have.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits until a load has had some answers more.
