@@ -2,11 +2,14 @@
 //!
 //! Two clients open connections to a Service whose route has a leg with three endpoints, one with a
 //! single endpoint and one that leads nowhere. The agent's weights are changed, and the agent is
-//! killed and started again, while connections go on. Every figure that is shown is checked.
+//! killed and started again, while connections go on. Then the same for TLS, on both paths. Every
+//! figure that is shown is checked.
 
 mod phase;
 mod picture;
 mod stage;
+mod tls;
+mod tls_stage;
 
 use crate::{
     built::{self, Profile},
@@ -15,12 +18,13 @@ use crate::{
     workspace::Workspace,
 };
 use anyhow::{Result, bail};
-use phase::{Family, Phase};
+use phase::{Family, Leg, Phase};
 use picture::Picture;
 use serde::Serialize;
 use stage::Stage;
 use std::{io::IsTerminal as _, time::Duration};
 use weir_tests::{
+    binaries::Binaries,
     client::{Dial, Probe},
     report::Report,
     wait,
@@ -62,8 +66,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     interrupt::watch()?;
     let picture = Picture::new(args.json);
     let mut outcome = Outcome::default();
-    let played = Stage::set(&binaries, workspace)
-        .and_then(|mut stage| Play { stage: &mut stage, picture: &picture, outcome: &mut outcome, args }.all());
+    let mut show = Show { picture: &picture, outcome: &mut outcome, args };
+    let played = play(&binaries, workspace, &mut show);
     if interrupt::came() {
         bail!("interrupted; everything that the demo had made is removed");
     }
@@ -83,17 +87,43 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// One performance.
-struct Play<'a> {
-    stage: &'a mut Stage,
+/// Plays both parts, each on a stage of its own.
+fn play(binaries: &Binaries, workspace: &Workspace, show: &mut Show<'_>) -> Result<()> {
+    Play { stage: &mut Stage::set(binaries, workspace)?, show }.all()?;
+    tls::play(binaries, workspace, show)
+}
+
+/// Where the figures of all phases go.
+struct Show<'a> {
     picture: &'a Picture,
     outcome: &'a mut Outcome,
     args: &'a Args,
 }
 
-impl Play<'_> {
+impl Show<'_> {
+    fn judge(&mut self, name: &str, legs: &[Leg], report: &Report, notes: &[String]) -> Result<()> {
+        let phase = Phase::new(name, legs, report);
+        self.picture.phase(&phase, legs, report, notes);
+        let right = phase.is_right();
+        let message = phase.complaint();
+        self.outcome.phases.push(phase);
+        interrupt::check()?;
+        if !right && !self.args.keep_going {
+            bail!("{name}: {message}; {:?}", report.errors);
+        }
+        Ok(())
+    }
+}
+
+/// The TCP part.
+struct Play<'a, 'b> {
+    stage: &'a mut Stage,
+    show: &'a mut Show<'b>,
+}
+
+impl Play<'_, '_> {
     fn all(&mut self) -> Result<()> {
-        self.picture.title();
+        self.show.picture.title();
         self.split("ipv4", "IPv4", Family::V4, FIRST)?;
         self.split("ipv6", "IPv6", Family::V6, FIRST)?;
         self.change_weights()?;
@@ -104,65 +134,56 @@ impl Play<'_> {
 
     /// Opens connections and compares their split with the weights.
     fn split(&mut self, name: &str, title: &str, family: Family, weights: [u64; 3]) -> Result<()> {
-        self.picture.heading(title, weights);
+        self.heading(title, weights);
         let report = self.stage.connect(family, CONNECTIONS)?;
-        self.judge(name, weights, &report, &[])
+        self.show.judge(name, &canary(weights), &report, &[])
+    }
+
+    fn heading(&self, title: &str, [a, b, c]: [u64; 3]) {
+        self.show.picture.heading(title, &format!("weights {a} : {b} : {c}"));
     }
 
     fn change_weights(&mut self) -> Result<()> {
         let followed = self.stage.set_weights(FIRST, SECOND)?;
-        self.picture.heading("IPv4, the weights changed in the file", SECOND);
+        self.heading("IPv4, the weights changed in the file", SECOND);
         let report = self.stage.connect(Family::V4, CONNECTIONS)?;
         let note = format!("in force {} ms after the file was written", followed.as_millis());
-        self.judge("changed_weights", SECOND, &report, &[note])
+        self.show.judge("changed_weights", &canary(SECOND), &report, &[note])
     }
 
     fn kill_agent(&mut self) -> Result<()> {
-        self.picture.heading("IPv4, the agent killed with -9 on the way", SECOND);
+        self.heading("IPv4, the agent killed with -9 on the way", SECOND);
         let mut load = self.stage.load(Family::V4)?;
         let before = reach(&mut load, CONNECTIONS / 4)?;
         self.stage.agent().kill_9()?;
         reach(&mut load, before + CONNECTIONS)?;
         let report = load.end()?;
-        self.outcome.agent_killed_failed_connections += phase::failed(&report, SECOND);
+        self.show.outcome.agent_killed_failed_connections += phase::failed(&report, &canary(SECOND));
         let note =
             format!("{before} connections, then kill -9, then {} more without an agent", report.attempts - before);
-        self.judge("agent_killed", SECOND, &report, &[note])
+        self.show.judge("agent_killed", &canary(SECOND), &report, &[note])
     }
 
     fn restart_agent(&mut self) -> Result<()> {
-        self.picture.heading("IPv6, the agent started again on the way", SECOND);
+        self.heading("IPv6, the agent started again on the way", SECOND);
         let mut load = self.stage.load(Family::V6)?;
         let before = reach(&mut load, CONNECTIONS / 4)?;
         self.stage.agent().restart()?;
         reach(&mut load, before + CONNECTIONS)?;
         let report = load.end()?;
-        self.outcome.agent_killed_failed_connections += phase::failed(&report, SECOND);
+        self.show.outcome.agent_killed_failed_connections += phase::failed(&report, &canary(SECOND));
         let note = "the new agent took over maps and programs; no connection noticed".to_owned();
-        self.judge("agent_restarted", SECOND, &report, &[note])
+        self.show.judge("agent_restarted", &canary(SECOND), &report, &[note])
     }
 
     fn show_top(&mut self) -> Result<()> {
-        if self.args.json || !std::io::stdout().is_terminal() {
+        if self.show.args.json || !std::io::stdout().is_terminal() {
             return Ok(());
         }
         let mut load = self.stage.load(Family::V4)?;
         self.stage.top(TOP_SECONDS)?;
         load.report()?;
         load.end().map(drop)
-    }
-
-    fn judge(&mut self, name: &str, weights: [u64; 3], report: &Report, notes: &[String]) -> Result<()> {
-        let phase = Phase::new(name, weights, report);
-        self.picture.phase(&phase, report, notes);
-        let right = phase.is_right();
-        let message = phase.complaint();
-        self.outcome.phases.push(phase);
-        interrupt::check()?;
-        if !right && !self.args.keep_going {
-            bail!("{name}: {message}");
-        }
-        Ok(())
     }
 }
 
@@ -183,6 +204,11 @@ fn reach(load: &mut Probe, attempts: u64) -> Result<u64> {
         }
     })?;
     failure.map_or(Ok(reached), Err)
+}
+
+/// Returns the legs of the canary example.
+const fn canary([v1, v2, nowhere]: [u64; 3]) -> [Leg; 3] {
+    [Leg::backend("checkout-v1", v1), Leg::backend("checkout-v2", v2), Leg::refused(nowhere)]
 }
 
 /// Describes the connections of a phase.

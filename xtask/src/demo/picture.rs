@@ -1,6 +1,6 @@
 //! The picture on the terminal: bars of the split beside the wanted shares.
 
-use super::phase::{LEGS, Phase};
+use super::phase::{Leg, Phase, REJECTED};
 use std::io::IsTerminal as _;
 use weir_tests::{report::Report, share::TOLERANCE};
 
@@ -29,42 +29,45 @@ impl Picture {
         self.line("  (no machine has these addresses)       └─ checkout-v3   does not exist: refused at once");
     }
 
-    pub(super) fn heading(&self, title: &str, weights: [u64; 3]) {
-        self.number.set(self.number.get() + 1);
-        let [a, b, c] = weights;
+    /// Says what the TLS part is about.
+    pub(super) fn tls_title(&self) {
         self.line("");
-        self.line(&self.bold(&format!("  {}. {title} — weights {a} : {b} : {c}", self.number.get())));
+        self.line(&self.bold("  And TLS, by the server name, without opening it"));
+        self.line("");
+        self.line("  shop/web-tls      web.shop.example    ─┬─ web-v1        verify path: direct, the kernel");
+        self.line("                                         └─ web-v2        checks the name as it leaves");
+        self.line("  shop/gateway-tls  api.shop.example    ─── api           accept path: the agent reads");
+        self.line("                    admin.shop.example  ─── admin         the name, then connects");
+        self.line("                    *.shop.example      ─── tenants");
     }
 
-    pub(super) fn phase(&self, phase: &Phase, report: &Report, notes: &[String]) {
-        let names = ["checkout-v1", "checkout-v2", "refused"];
-        let colours = ["32", "36", "31"];
-        for ((leg, name), colour) in LEGS.iter().zip(names).zip(colours) {
-            let (wanted, got) = phase.leg(leg);
+    /// Opens a phase. `what` is what its shares follow from.
+    pub(super) fn heading(&self, title: &str, what: &str) {
+        self.number.set(self.number.get() + 1);
+        self.line("");
+        self.line(&self.bold(&format!("  {}. {title} — {what}", self.number.get())));
+    }
+
+    pub(super) fn phase(&self, phase: &Phase, legs: &[Leg], report: &Report, notes: &[String]) {
+        for (leg, colour) in legs.iter().zip(["32", "36", "34"]) {
+            let (wanted, got) = phase.leg(leg.name);
             let total = report.attempts.max(1);
-            let bar = self.paint(colour, &bar(got, total));
+            let bar = self.paint(if leg.rejects() { "31" } else { colour }, &bar(got, total));
             let share = got as f64 * 100.0 / total as f64;
-            let (got, wanted) = (thousands(got), thousands(wanted));
+            let (name, got, wanted) = (shown(leg), thousands(got), thousands(wanted));
             self.line(&format!("     {name:<12} {bar} {share:5.1} %  {got:>6}  wanted {wanted:>6}"));
         }
-        let endpoints: Vec<String> = report
-            .answers
-            .iter()
-            .filter_map(|(name, count)| Some(format!("{} {count}", name.strip_prefix("checkout-v1/")?)))
-            .collect();
-        self.line(&self.dim(&format!("     inside checkout-v1: {}", endpoints.join(", "))));
-        for note in notes {
+        for note in legs.iter().filter_map(|leg| inside(leg, report)).chain(notes.iter().cloned()) {
             self.line(&self.dim(&format!("     {note}")));
         }
         let mark = if phase.is_right() { self.paint("32", "✓") } else { self.paint("31", "✗") };
         let worst = phase.worst();
         let within = if worst <= TOLERANCE { "at most" } else { "up to" };
         self.line(&format!(
-            "   {mark} {within} {worst} of {} connections from the exact share, {} errors; connect() {} in the median, refused in {}",
+            "   {mark} {within} {worst} of {} connections from the exact share, {} errors; {}",
             thousands(report.attempts),
             phase.errors(),
-            time(report.connect.p50),
-            time(report.failure.p50),
+            times(report),
         ));
     }
 
@@ -93,6 +96,36 @@ impl Picture {
     }
 }
 
+/// Returns what a leg is called on the picture.
+fn shown(leg: &Leg) -> &'static str {
+    match leg.name {
+        REJECTED if leg.is_late() => "ended",
+        REJECTED => "refused",
+        name => name,
+    }
+}
+
+/// Says how a leg's connections were shared by its endpoints, if there are several.
+fn inside(leg: &Leg, report: &Report) -> Option<String> {
+    let endpoints = report.answers.iter().filter_map(|(name, count)| {
+        let endpoint = name.strip_prefix(leg.name)?.strip_prefix('/')?;
+        Some(format!("{endpoint} {count}"))
+    });
+    let endpoints: Vec<String> = endpoints.collect();
+    (endpoints.len() > 1).then(|| format!("inside {}: {}", leg.name, endpoints.join(", ")))
+}
+
+/// Says how long things took, of those that there were.
+fn times(report: &Report) -> String {
+    let all = [
+        ("connect() ", report.connect.p50, " in the median"),
+        ("refused in ", report.failure.p50, ""),
+        ("ended in ", report.late_failure.p50, ""),
+    ];
+    let some = all.iter().filter(|(_, ns, _)| *ns > 0);
+    some.map(|(before, ns, after)| format!("{before}{}{after}", time(*ns))).collect::<Vec<_>>().join(", ")
+}
+
 /// Draws a part of a whole in eighths of a column, with dots for the rest.
 fn bar(part: u64, whole: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -117,7 +150,7 @@ fn thousands(number: u64) -> String {
 }
 
 /// Writes a duration given in nanoseconds.
-fn time(ns: u64) -> String {
+pub(super) fn time(ns: u64) -> String {
     if ns < 10_000_000 { format!("{} µs", ns / 1_000) } else { format!("{} ms", ns / 1_000_000) }
 }
 
