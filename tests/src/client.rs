@@ -219,7 +219,22 @@ impl<'a> Client<'a> {
         serde_json::from_str(&line).with_context(|| format!("weir-probe {command} said: {line:?}"))
     }
 
-    /// Starts the servers of the bench: `once`, `echo` or `sink`. They end with the value returned.
+    /// Runs a measurement with ClientHellos; `what` is the rest of its options, after the addresses and
+    /// how long it takes.
+    ///
+    /// # Errors
+    ///
+    /// If the probe fails.
+    pub fn measure_tls(&self, to: &[SocketAddr], length: Duration, what: &[String]) -> Result<Measured> {
+        let mut arguments = vec![format!("--for-ms={}", length.as_millis())];
+        arguments.extend(to.iter().map(|to| format!("--to={to}")));
+        arguments.extend_from_slice(what);
+        let line = self.spawn("measure-tls", &arguments)?.line()?;
+        serde_json::from_str(&line).with_context(|| format!("weir-probe measure-tls {what:?} said: {line:?}"))
+    }
+
+    /// Starts the servers of the bench: `once`, `echo`, `sink` and the others of `weir-probe serve`. They
+    /// end with the value returned.
     ///
     /// # Errors
     ///

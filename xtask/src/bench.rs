@@ -11,6 +11,7 @@ mod scale;
 mod split;
 mod table;
 mod tcp;
+mod tls;
 
 use crate::{
     built::{self, Profile},
@@ -43,6 +44,8 @@ pub(crate) struct Args {
 enum What {
     /// New connections, established ones, and the cost of the hooks.
     Tcp,
+    /// TLS: new connections, established ones, throughput, wrong names, memory; beside proxies.
+    Tls,
     /// How far from the wanted shares a number of connections is.
     Split,
     /// Ten thousand routes: loading, following a change, memory.
@@ -67,6 +70,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
     let plan = Plan { binaries, rounds: args.rounds.max(1), round: Duration::from_millis(args.round_ms.max(10)) };
     let tables = match args.what {
         What::Tcp => tcp::run(&plan),
+        What::Tls => tls::run(&plan),
         What::Split => split::run(&plan),
         What::Scale => scale::run(&plan),
     };

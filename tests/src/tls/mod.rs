@@ -5,6 +5,7 @@
 pub mod hello;
 pub mod identity;
 pub mod options;
+pub mod padding;
 pub mod pattern;
 pub mod pieces;
 pub mod server;

@@ -7,6 +7,7 @@ mod connection;
 mod hold;
 mod load;
 mod measure;
+mod measure_tls;
 mod place;
 mod serve;
 mod socket;
@@ -110,6 +111,8 @@ enum Command {
         #[command(flatten)]
         bench: Bench,
     },
+    /// Measures connections that begin with a ClientHello.
+    MeasureTls(measure_tls::Options),
     /// Measures bytes sent on one connection.
     Stream {
         #[command(flatten)]
@@ -154,8 +157,11 @@ fn main() -> Result<()> {
         }
         Command::Exec { command } => place::become_program(&command[0], &command[1..]),
         Command::Serve { listen, mode, threads } => serve::run(&listen, mode, threads),
-        Command::Rate { to, for_ms, clients } => print(&measure::rate(&to, clients, Duration::from_millis(for_ms))?),
+        Command::Rate { to, for_ms, clients } => {
+            print(&measure::rate(&to, clients, Duration::from_millis(for_ms), measure::round)?)
+        }
         Command::PingPong { bench } => print(&measure::ping_pong(bench.to, bench.length())?),
+        Command::MeasureTls(options) => print(&measure_tls::run(&options)?),
         Command::Stream { bench } => print(&measure::stream(bench.to, bench.length())?),
     }
 }

@@ -14,9 +14,14 @@ use weir_tests::report::{Measured, Times};
 /// Bytes of a request and of its answer.
 const MESSAGE: [u8; 64] = [b'x'; 64];
 
-/// Opens a connection, has a message echoed, and closes, again and again on each of some clients. Each
-/// client dials the addresses in turn.
-pub(crate) fn rate(to: &[SocketAddr], clients: usize, length: Duration) -> Result<Measured> {
+/// Opens and ends a connection, again and again on each of some clients. Each client dials the addresses
+/// in turn. `round` is one connection; it returns when connect() was through.
+pub(crate) fn rate(
+    to: &[SocketAddr],
+    clients: usize,
+    length: Duration,
+    round: impl Fn(SocketAddr) -> io::Result<u64> + Sync,
+) -> Result<Measured> {
     let barrier = Barrier::new(clients);
     let rounds = thread::scope(|scope| {
         let clients: Vec<_> = (0..clients)
@@ -66,8 +71,8 @@ pub(crate) fn rate(to: &[SocketAddr], clients: usize, length: Duration) -> Resul
     Ok(measured)
 }
 
-/// One connection; returns when connect() was through.
-fn round(to: SocketAddr) -> io::Result<u64> {
+/// A connection with a message echoed; returns when connect() was through.
+pub(crate) fn round(to: SocketAddr) -> io::Result<u64> {
     let mut stream = TcpStream::connect(to)?;
     let connected = now_ns();
     let mut answer = [0; MESSAGE.len() + 1];
