@@ -254,14 +254,16 @@ impl Reconciler {
     /// Checks that the programs are still attached, and publishes when that changes.
     pub fn check_attachments(&mut self) {
         let lost: Vec<String> = self.kernel.check_attachments().err().into_iter().collect();
+        let programs = publish::programs(&self.kernel);
         self.published.send_if_modified(|published| {
-            if published.coverage.lost == lost {
+            if published.coverage.lost == lost && published.coverage.programs == programs {
                 return false;
             }
             for what in &lost {
                 tracing::error!("{what}: connections may not be split any more; restart the agent");
             }
-            Arc::make_mut(published).coverage.lost = lost;
+            let coverage = &mut Arc::make_mut(published).coverage;
+            (coverage.lost, coverage.programs) = (lost, programs);
             true
         });
     }
@@ -382,6 +384,7 @@ impl Reconciler {
                 published.objects = publish::objects(translation);
             }
             published.clients = publish::clients(&self.found);
+            published.coverage.programs = publish::programs(&self.kernel);
             published.readings += 1;
             if let Some(took) = applied_in {
                 published.generation += 1;

@@ -1,7 +1,7 @@
 //! The loop's state in the words of the view.
 
 use crate::{
-    bpf::Kernel,
+    bpf::{Attachment, Kernel},
     clients::Found,
     ir::Processes,
     provider::file::{self, Reading},
@@ -103,17 +103,22 @@ pub fn coverage(kernel: &Kernel, self_test: String) -> Coverage {
     };
     not_covered
         .push("connections that no socket of this machine opens (forwarded traffic, virtual machines)".to_owned());
-    let programs = kernel.attachments().iter().map(|attachment| ProgramView {
-        name: attachment.name.to_owned(),
-        id: attachment.program,
-        attach: attachment.kind().to_owned(),
-    });
     Coverage {
         cgroup_root: cgroup.path.clone(),
         covers: vec![covers],
         not_covered,
         self_test,
-        programs: programs.collect(),
+        programs: programs(kernel),
         lost: Vec::new(),
     }
+}
+
+/// Lists the attached programs.
+pub(super) fn programs(kernel: &Kernel) -> Vec<ProgramView> {
+    let view = |attachment: &Attachment| ProgramView {
+        name: attachment.name.to_owned(),
+        id: attachment.program,
+        attach: attachment.kind().to_owned(),
+    };
+    kernel.attachments().iter().map(view).collect()
 }

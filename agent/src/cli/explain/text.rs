@@ -61,7 +61,7 @@ fn tls(tls: &TlsAccount) -> Vec<String> {
         Some(why) => format!("accept: through the agent, because {why}"),
     };
     let hello = match &tls.server_name {
-        None => format!("  names    {}; a client that names no server is refused", first_of(&tls.names)),
+        None => format!("  names    {}; a client that names none is refused (--sni names one)", first_of(&tls.names)),
         Some(name) if tls.alpn.is_empty() => format!("  hello    server name {name}, no ALPN"),
         Some(name) => format!("  hello    server name {name}, ALPN {}", tls.alpn.join(", ")),
     };

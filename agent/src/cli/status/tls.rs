@@ -2,7 +2,10 @@
 
 use super::{Screen, Style, seconds};
 use crate::{
-    cli::format::count,
+    cli::{
+        format::count,
+        table::{draw, text},
+    },
     view::{AcceptorView, NamespaceView, PathView, TlsView},
 };
 
@@ -37,7 +40,7 @@ fn some_of(names: &[impl AsRef<str>]) -> String {
 
 impl Screen<'_> {
     pub(super) fn paths(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let mut rows = Vec::new();
         for frontend in &self.view.frontends {
             for PathView { namespace, path, why } in &frontend.paths {
                 let clients = namespace.as_deref().unwrap_or("everyone");
@@ -46,10 +49,14 @@ impl Screen<'_> {
                     ("accept", Some(why)) => format!("accept: through the agent, because {why}"),
                     (path, _) => path.to_owned(),
                 };
-                lines.push(format!("  {} for {clients}: {how}", frontend.address));
+                rows.push(vec![frontend.address.clone(), clients.to_owned(), how]);
             }
         }
-        self.section("PATHS OF TLS CONNECTIONS", lines)
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        let columns = [text("TLS FRONTEND", 0), text("CLIENTS", 0), text("PATH", 0)];
+        self.headed(draw(&columns, &rows, "", None))
     }
 
     pub(super) fn acceptor(&self) -> Vec<String> {
@@ -57,32 +64,42 @@ impl Screen<'_> {
         if *acceptor == AcceptorView::default() {
             return Vec::new();
         }
-        let (open, accepted) = (count(acceptor.open_connections), count(acceptor.accepted));
-        let (hellos, bytes) = (count(acceptor.unfinished_hellos), count(acceptor.hello_bytes));
+        let (listening, failed): (Vec<_>, Vec<_>) =
+            acceptor.namespaces.iter().partition(|namespace| namespace.listening && namespace.problem.is_none());
+        let names: Vec<&str> = listening.iter().map(|namespace| namespace.name.as_str()).collect();
         let mut lines = vec![
             format!(
-                "  connections: {open} open, {accepted} so far, {} tried a second endpoint",
+                "  network namespaces listening: {}",
+                if names.is_empty() { "none".to_owned() } else { some_of(&names) }
+            ),
+            format!(
+                "  connections: {} open, {} so far, {} tried a second endpoint",
+                count(acceptor.open_connections),
+                count(acceptor.accepted),
                 count(acceptor.retried)
             ),
-            format!("  unfinished ClientHellos: {hellos} of {bytes} bytes together"),
         ];
-        if acceptor.refused_strangers > 0 {
-            lines.push(format!("  closed because dialled directly: {}", count(acceptor.refused_strangers)));
+        let (hellos, bytes) = (count(acceptor.unfinished_hellos), count(acceptor.hello_bytes));
+        let others = [
+            (acceptor.unfinished_hellos, format!("unfinished ClientHellos: {hellos}, {bytes} bytes together")),
+            (
+                acceptor.refused_strangers,
+                format!("closed because dialled directly: {}", count(acceptor.refused_strangers)),
+            ),
+            (acceptor.aborted, format!("ended on the verify path: {}", count(acceptor.aborted))),
+        ];
+        lines.extend(others.into_iter().filter(|(n, _)| *n > 0).map(|(_, line)| format!("  {line}")));
+        if acceptor.not_aborted > 0 {
+            let line = format!("  could not be ended on the verify path: {}", count(acceptor.not_aborted));
+            lines.push(self.paint(Style::Bad, &line));
         }
-        lines.extend(acceptor.namespaces.iter().map(|namespace| self.network_namespace(namespace)));
+        lines.extend(failed.into_iter().map(|namespace| self.failed(namespace)));
         self.section("ACCEPTOR", lines)
     }
 
-    fn network_namespace(&self, namespace: &NamespaceView) -> String {
-        let NamespaceView { name, cookie, listening, problem } = namespace;
-        let mut line = format!(
-            "  network namespace {name} ({cookie}): {}",
-            if *listening { "listening" } else { "NOT LISTENING" }
-        );
-        if let Some(problem) = problem {
-            line += &format!(", {problem}");
-        }
-        if *listening && problem.is_none() { line } else { self.paint(Style::Bad, &line) }
+    fn failed(&self, NamespaceView { name, cookie, problem, .. }: &NamespaceView) -> String {
+        let why = problem.as_deref().unwrap_or("no reason is known");
+        self.paint(Style::Bad, &format!("  NOT LISTENING in {name} (cookie {cookie}): {why}"))
     }
 }
 
