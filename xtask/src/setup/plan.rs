@@ -74,7 +74,7 @@ pub(crate) struct Program {
 const WITH_NAMESPACES: &[Purpose] = &[Purpose::Demo, Purpose::Test, Purpose::Bench, Purpose::Ci];
 
 /// Programs that are looked for by name, so that it does not matter who installed them.
-pub(crate) const PROGRAMS: [Program; 4] = [
+pub(crate) const PROGRAMS: [Program; 5] = [
     Program { name: "ip", package: "iproute2", why: "makes network namespaces", needed_by: WITH_NAMESPACES },
     Program {
         name: "qemu-system-x86_64",
@@ -84,6 +84,13 @@ pub(crate) const PROGRAMS: [Program; 4] = [
     },
     Program { name: "nft", package: "nftables", why: "is measured beside Weir", needed_by: &[Purpose::Bench] },
     Program { name: "haproxy", package: "haproxy", why: "is measured beside Weir", needed_by: &[Purpose::Bench] },
+    // The module is a package of its own, which depends on the server.
+    Program {
+        name: "nginx",
+        package: "libnginx-mod-stream",
+        why: "is measured beside Weir",
+        needed_by: &[Purpose::Bench],
+    },
 ];
 
 /// A package of the distribution, and what it is for.
@@ -249,7 +256,7 @@ mod tests {
     #[test]
     fn programs_to_compare_with_come_only_for_the_bench() {
         let system = System { programs: BTreeSet::from(["ip"]), ..complete() };
-        assert_eq!(names(&plan(Purpose::Bench, &system).unwrap()), ["nftables", "haproxy"]);
+        assert_eq!(names(&plan(Purpose::Bench, &system).unwrap()), ["nftables", "haproxy", "libnginx-mod-stream"]);
         assert_eq!(plan(Purpose::Demo, &system), Ok(vec![]));
     }
 

@@ -78,8 +78,8 @@ pub(crate) fn run(options: &Options) -> Result<Measured> {
             })
         }
         Task::PingPong => ping_pong(options.to[0], &hello, options.bytes, length),
-        Task::Up => streams(options, &hello, |stream, end| up(stream, end)),
-        Task::Down => streams(options, &hello, |stream, end| down(stream, end)),
+        Task::Up => streams(options, &hello, up),
+        Task::Down => streams(options, &hello, down),
     }
 }
 
@@ -102,12 +102,10 @@ fn answered(to: SocketAddr, hello: &[u8]) -> io::Result<u64> {
 fn rejected(to: SocketAddr, hello: &[u8]) -> io::Result<u64> {
     let mut stream = TcpStream::connect(to)?;
     let connected = now_ns();
-    let outcome = stream.write_all(hello).and_then(|()| stream.read(&mut [0]));
-    match outcome {
-        Err(error) => match error.kind() {
-            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => Ok(connected),
-            _ => Err(error),
-        },
+    let ends = [ErrorKind::ConnectionReset, ErrorKind::ConnectionAborted, ErrorKind::BrokenPipe];
+    match stream.write_all(hello).and_then(|()| stream.read(&mut [0])) {
+        Err(error) if ends.contains(&error.kind()) => Ok(connected),
+        Err(error) => Err(error),
         Ok(_) => Err(ErrorKind::InvalidData.into()),
     }
 }
@@ -122,8 +120,10 @@ fn handshake(to: SocketAddr, mut connection: rustls::ClientConnection) -> io::Re
     let mut answer = [0; 64];
     stream.read_exact(&mut answer)?;
     // Until the server has ended.
-    stream.read(&mut answer)?;
-    Ok(connected)
+    match stream.read(&mut answer)? {
+        0 => Ok(connected),
+        _ => Err(ErrorKind::InvalidData.into()),
+    }
 }
 
 fn begin(to: SocketAddr, hello: &[u8]) -> Result<TcpStream> {

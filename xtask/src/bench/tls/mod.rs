@@ -33,6 +33,8 @@ pub(super) fn run(plan: &Plan) -> Result<Vec<Table>> {
 fn on(plan: &Plan, cpu: Option<usize>, cpus: usize) -> Result<Vec<Table>> {
     let paths = Paths::new(plan, cpu, cpus)?;
     let place = if cpu.is_some() { "everything on one CPU".to_owned() } else { format!("{cpus} CPUs") };
+    // First, as an agent keeps the memory that it once had.
+    let memory = if cpu.is_some() { Some(held::memory(&paths)?) } else { None };
     let mut tables = vec![
         connections(&paths, &format!("TLS: new connections, {place}"))?,
         round_trips(&paths, &format!("TLS: established connections, {place}"))?,
@@ -41,8 +43,8 @@ fn on(plan: &Plan, cpu: Option<usize>, cpus: usize) -> Result<Vec<Table>> {
     ];
     if cpu.is_some() {
         tables.push(held::half_hellos(&paths)?);
-        tables.push(held::memory(&paths)?);
     }
+    tables.extend(memory);
     Ok(tables)
 }
 

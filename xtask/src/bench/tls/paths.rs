@@ -127,7 +127,9 @@ impl<'a> Paths<'a> {
     pub(super) fn client(&self, path: Path, port: u16) -> (Client<'_>, Vec<SocketAddr>) {
         let client = match path {
             Path::Others | Path::Verify | Path::Accept => self.arena.hooked(self.plan, self.cpu),
-            _ => self.arena.unhooked(self.plan, self.cpu),
+            Path::Direct | Path::HaProxy | Path::HaProxySplice | Path::Nginx | Path::Envoy => {
+                self.arena.unhooked(self.plan, self.cpu)
+            }
         };
         let to = path.address().map_or_else(|| direct(port), |address| vec![SocketAddr::new(address.into(), port)]);
         (client, to)
