@@ -11,7 +11,16 @@ use std::{
 
 /// Returns a command for the cargo that runs this program.
 pub(crate) fn cargo() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What cargo tells of this package. The build script of ring looks at such variables, and would be run
+    // anew by every command, and by every cargo without them after it.
+    for (name, _) in env::vars_os() {
+        let about_this = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if name.to_str().is_some_and(|name| about_this.iter().any(|prefix| name.starts_with(prefix))) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Runs a command to its end.
