@@ -204,9 +204,11 @@ enum Expected<'a> {
 }
 
 fn expected(program: &mut Program) -> Result<Expected<'_>, ProgramError> {
-    match program {
-        Program::SockOps(program) => Ok(Expected::SockOps(program)),
-        Program::CgroupSkb(program) => Ok(Expected::Skb(program)),
-        other => other.try_into().map(Expected::SockAddr),
+    if let Program::SockOps(program) = program {
+        return Ok(Expected::SockOps(program));
     }
+    if let Program::CgroupSkb(program) = program {
+        return Ok(Expected::Skb(program));
+    }
+    program.try_into().map(Expected::SockAddr)
 }

@@ -182,7 +182,7 @@ mod tests {
     fn an_old_route_is_read_with_a_warning() {
         let old = |version, kind| match find(&format!("gateway.networking.k8s.io/{version}"), kind) {
             Known::Kind(found, warning) => (found, warning.is_some()),
-            other => panic!("{version} {kind}: {other:?}"),
+            other @ (Known::NotHandled(_) | Known::Mistaken(_)) => panic!("{version} {kind}: {other:?}"),
         };
         assert_eq!(old("v1alpha2", "TCPRoute"), (Kind::TcpRoute, true));
         assert_eq!(old("v1", "TCPRoute"), (Kind::TcpRoute, false));
