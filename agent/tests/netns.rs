@@ -12,12 +12,7 @@ use weir::netns::{Error, Namespace as Listed, Options, Origin, Registry};
 use weir_tests::{namespace::Namespace, wait::SOON};
 
 fn is_root() -> bool {
-    if nix::unistd::Uid::effective().is_root() {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "CI must run this test as root");
-    eprintln!("skipped: making network namespaces needs root");
-    false
+    weir_tests::privilege::is_root("making network namespaces")
 }
 
 /// A registry that looks at once when told, and else hardly ever.

@@ -21,7 +21,7 @@ use weir_common::{
         socket::{Hello, Path, SocketRecord, Stage, TlsRecord},
         stats::{Counter, EventKind, RejectKey},
         tables::{FrontendKey, TCP},
-        tls::{DIAL_PORT, DIAL_V4, DIAL_V6, Listener},
+        tls::{DIAL_PORT, DIAL_V4, DIAL_V6},
     },
     addr::Address,
     decide::{self, Accept, Forward, Pass, Verdict},
@@ -46,18 +46,6 @@ pub(crate) trait Peer {
     fn set_address(&self, address: Address);
     /// What the acceptor dials.
     const DIAL: Address;
-
-    /// Returns where the acceptor listens for those who dialled `frontend`.
-    #[inline(always)]
-    fn loopback(frontend: Address) -> Address {
-        if frontend.is_v4() { LOOPBACK_V4 } else { LOOPBACK_V6 }
-    }
-
-    /// Returns the listener's port there; 0 if there is none.
-    #[inline(always)]
-    fn port_of(listener: &Listener, frontend: Address) -> u16 {
-        if frontend.is_v4() { listener.port_v4 } else { listener.port_v6 }
-    }
 
     #[inline(always)]
     fn port(&self) -> u16 {
@@ -200,13 +188,15 @@ fn refuse(stats: StatsId, reason: Reason) -> i32 {
 #[inline(always)]
 fn to_acceptor<P: Peer>(peer: &P, key: &FrontendKey, accept: &Accept) -> i32 {
     let netns = netns(peer.ctx());
+    let v4 = key.address.is_v4();
     // SAFETY: entries are replaced, never changed in place.
-    let port = unsafe { LISTENERS.get(netns) }.map_or(0, |listener| P::port_of(listener, key.address));
+    let listener = unsafe { LISTENERS.get(netns) };
+    let port = listener.map_or(0, |listener| if v4 { listener.port_v4 } else { listener.port_v6 });
     if port == 0 {
         request::listen(netns);
         return refuse(accept.route_stats, Reason::NoAcceptor);
     }
-    let address = P::loopback(key.address);
+    let address = if v4 { LOOPBACK_V4 } else { LOOPBACK_V6 };
     let mut record = SocketRecord {
         frontend_address: key.address,
         endpoint_address: address,

@@ -17,6 +17,7 @@ pub mod leftovers;
 pub mod manifest;
 pub mod namespace;
 pub mod pin_dir;
+pub mod privilege;
 pub mod report;
 pub mod server;
 pub mod share;

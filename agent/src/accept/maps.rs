@@ -10,7 +10,7 @@ use weir_common::{
     abi::{
         ids::{SplitId, StatsId},
         socket::SocketRecord,
-        tls::{AcceptKey, AcceptRecord, DIAL_PORT, DIAL_V4, DIAL_V6, Dial, Listener, Ruling},
+        tls::{AcceptKey, AcceptRecord, DIAL_PORT, DIAL_V4, DIAL_V6, Dial, Listener},
     },
     addr::Family,
     hello::{Found, Records},
@@ -64,13 +64,6 @@ pub trait AcceptMaps: Send + Sync + 'static {
     ///
     /// If the kernel refuses.
     fn socket_record(&self, socket: BorrowedFd<'_>) -> Result<Option<SocketRecord>, bpf::Error>;
-
-    /// Answers about a ClientHello that a program could not read.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel refuses.
-    fn set_ruling(&self, cookie: u64, ruling: Ruling) -> Result<(), bpf::Error>;
 }
 
 /// The current tables: where a whole ClientHello leads.

@@ -2,7 +2,7 @@
 
 use super::{
     Error,
-    maps::{Maps, Table, failed, trie_key},
+    maps::{Maps, Table, failed, trie_key, unless_absent},
     wire::Wire,
 };
 use crate::plan::{Op, Retired};
@@ -91,9 +91,5 @@ where
 
 /// Takes "not there" for done.
 fn absent(result: Result<(), MapError>) -> Result<(), MapError> {
-    match result {
-        Err(MapError::KeyNotFound) => Ok(()),
-        Err(MapError::SyscallError(call)) if call.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
-        done => done,
-    }
+    unless_absent(result).map(drop)
 }

@@ -2,11 +2,11 @@
 
 use super::{
     Error, Pins,
-    maps::{Table, failed, pinned},
+    maps::{Table, failed, pinned, unless_absent},
     wire::Wire,
 };
 use crate::accept::AcceptMaps;
-use aya::maps::{HashMap, Map, MapData, MapError, RingBuf, SkStorage};
+use aya::maps::{HashMap, Map, MapData, RingBuf, SkStorage};
 use std::{
     os::fd::{AsRawFd, BorrowedFd},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -44,6 +44,15 @@ impl Border {
     pub(super) fn requests(pins: &Pins) -> Result<RequestRing, Error> {
         pinned(pins, "REQUESTS", Map::RingBuf)
     }
+
+    /// Answers about a ClientHello that the kernel program could not read.
+    ///
+    /// # Errors
+    ///
+    /// If the map cannot be written.
+    pub fn set_ruling(&self, cookie: u64, ruling: Ruling) -> Result<(), Error> {
+        locked(&self.rulings).insert(cookie, Wire(ruling), 0).map_err(|error| failed("RULINGS", error))
+    }
 }
 
 impl AcceptMaps for Border {
@@ -52,7 +61,9 @@ impl AcceptMaps for Border {
     }
 
     fn remove_listener(&self, netns: u64) -> Result<(), Error> {
-        gone(locked(&self.listeners).remove(&Wire(netns))).map(drop).map_err(|error| failed("LISTENERS", error))
+        unless_absent(locked(&self.listeners).remove(&Wire(netns)))
+            .map(drop)
+            .map_err(|error| failed("LISTENERS", error))
     }
 
     fn listeners(&self) -> Result<Vec<(u64, Listener)>, Error> {
@@ -63,10 +74,10 @@ impl AcceptMaps for Border {
 
     fn take_accepted(&self, key: &AcceptKey) -> Result<Option<AcceptRecord>, Error> {
         let mut map = locked(&self.accepts);
-        let Some(found) = gone(map.get(&Wire(*key), 0)).map_err(|error| failed("ACCEPTS", error))? else {
+        let Some(found) = unless_absent(map.get(&Wire(*key), 0)).map_err(|error| failed("ACCEPTS", error))? else {
             return Ok(None);
         };
-        gone(map.remove(&Wire(*key))).map_err(|error| failed("ACCEPTS", error))?;
+        unless_absent(map.remove(&Wire(*key))).map_err(|error| failed("ACCEPTS", error))?;
         Ok(Some(found.0))
     }
 
@@ -81,25 +92,11 @@ impl AcceptMaps for Border {
 
     fn socket_record(&self, socket: BorrowedFd<'_>) -> Result<Option<SocketRecord>, Error> {
         let record = locked(&self.sockets).get(&socket.as_raw_fd(), 0);
-        gone(record).map(|record| record.map(|record| record.0)).map_err(|error| failed("SOCKETS", error))
-    }
-
-    fn set_ruling(&self, cookie: u64, ruling: Ruling) -> Result<(), Error> {
-        locked(&self.rulings).insert(cookie, Wire(ruling), 0).map_err(|error| failed("RULINGS", error))
+        unless_absent(record).map(|record| record.map(|record| record.0)).map_err(|error| failed("SOCKETS", error))
     }
 }
 
 /// A handle holds nothing but a file descriptor, so a panic elsewhere leaves it whole.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Makes "not there" an answer.
-fn gone<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(MapError::KeyNotFound) => Ok(None),
-        Err(MapError::SyscallError(call)) if call.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
-        Err(error) => Err(error),
-    }
 }

@@ -126,6 +126,16 @@ fn typed<M: TryFrom<Map, Error = MapError>>(object: &mut Ebpf, name: &'static st
     M::try_from(map).map_err(|source| failed(name, source))
 }
 
+/// Makes "not there" an answer.
+pub(super) fn unless_absent<T>(result: Result<T, MapError>) -> Result<Option<T>, MapError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(MapError::SyscallError(call)) if call.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Names the map of an error, and whether it is full.
 pub(super) fn failed(map: &'static str, source: MapError) -> Error {
     let full = matches!(&source, MapError::SyscallError(call) if call.io_error.raw_os_error() == Some(libc::E2BIG));

@@ -65,7 +65,7 @@ pub fn tls_outcome(tables: &Tables, target: &Target, stream: &[u8]) -> Option<Re
     let records = Records::new(stream);
     Some(match records.read() {
         Read::NeedMore { .. } => return None,
-        Read::Found(found) => found_in(tables, names, &records, &found),
+        Read::Found(found) => lookup(tables, names, &records, found.name, found.alpn),
         Read::NotTls | Read::Malformed => Err(Reason::NotTls),
         Read::TooBig | Read::BeyondMe => Err(Reason::HelloTooBig),
     })
@@ -78,20 +78,9 @@ pub fn tls_outcome(tables: &Tables, target: &Target, stream: &[u8]) -> Option<Re
 /// Why it is rejected.
 pub fn hello_outcome(tables: &Tables, target: &Target, hello: &Records<'_>, found: &Found) -> Result<Matched, Reason> {
     match names(target) {
-        Ok(names) => found_in(tables, names, hello, found),
+        Ok(names) => lookup(tables, names, hello, found.name, found.alpn),
         Err(decided) => decided,
     }
-}
-
-/// Looks up what was found, the name copied first: from its end, a stream of many records is slow to read.
-fn found_in(tables: &Tables, table: NameTableId, hello: &Records<'_>, found: &Found) -> Result<Matched, Reason> {
-    let name = found.name.ok_or(Reason::NoServerName)?;
-    let mut buffer = [0; MAX_NAME];
-    let text = hello::copy(hello, name, &mut buffer).ok_or(Reason::NameNotMatched)?;
-    let mut key = NameKey::EMPTY;
-    // Names that are none, or too long for any table, are names that no route has.
-    key.query(table, text, Span { at: 0, len: name.len }).map_err(|_| Reason::NameNotMatched)?;
-    hello::choose(tables, tables, &mut key, hello, found.alpn).ok_or(Reason::NameNotMatched)
 }
 
 /// Says what a ClientHello with this server name and these ALPN protocols leads to.
@@ -129,6 +118,7 @@ fn names(target: &Target) -> Result<NameTableId, Result<Matched, Reason>> {
     }
 }
 
+/// Looks a name up, copied first: from its end, a stream of many records is slow to read.
 fn lookup<B: Bytes + ?Sized>(
     tables: &Tables,
     table: NameTableId,
@@ -137,9 +127,11 @@ fn lookup<B: Bytes + ?Sized>(
     alpn: Option<Span>,
 ) -> Result<Matched, Reason> {
     let name = name.ok_or(Reason::NoServerName)?;
-    let mut key = NameKey::EMPTY;
     // Names that are none, or too long for any table, are names that no route has.
-    key.query(table, bytes, name).map_err(|_| Reason::NameNotMatched)?;
+    let mut buffer = [0; MAX_NAME];
+    let text = hello::copy(bytes, name, &mut buffer).ok_or(Reason::NameNotMatched)?;
+    let mut key = NameKey::EMPTY;
+    key.query(table, text, Span { at: 0, len: name.len }).map_err(|_| Reason::NameNotMatched)?;
     hello::choose(tables, tables, &mut key, bytes, alpn).ok_or(Reason::NameNotMatched)
 }
 

@@ -8,7 +8,6 @@ mod destroy;
 mod hellos;
 
 use crate::{
-    accept::AcceptMaps as _,
     bpf::{Border, RequestRing},
     netns::Registry,
     reconcile::InForce,

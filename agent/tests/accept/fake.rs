@@ -18,7 +18,7 @@ use weir_common::{
     abi::{
         ids::{EndpointId, FrontendId, SplitId, StatsId},
         socket::SocketRecord,
-        tls::{AcceptKey, AcceptRecord, Dial, DialKind, Listener, Ruling},
+        tls::{AcceptKey, AcceptRecord, Dial, DialKind, Listener},
     },
     addr::Family,
     hello::{Found, Records, copy},
@@ -132,10 +132,6 @@ impl AcceptMaps for Fake {
     fn socket_record(&self, socket: BorrowedFd<'_>) -> Result<Option<SocketRecord>, bpf::Error> {
         let cookie = SockRef::from(&socket).cookie().unwrap();
         Ok(self.chosen.lock().unwrap().get(&cookie).copied())
-    }
-
-    fn set_ruling(&self, _cookie: u64, _ruling: Ruling) -> Result<(), bpf::Error> {
-        unreachable!("the acceptor gives no rulings")
     }
 }
 

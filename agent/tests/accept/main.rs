@@ -17,12 +17,7 @@ use weir_tests::wait::SOON;
 
 /// Whether this test can run; says why not.
 fn is_root() -> bool {
-    if nix::unistd::Uid::effective().is_root() {
-        return true;
-    }
-    assert!(std::env::var_os("CI").is_none(), "CI must run this test as root");
-    eprintln!("skipped: making network namespaces needs root");
-    false
+    weir_tests::privilege::is_root("making network namespaces")
 }
 
 /// Waits for something that should come soon.

@@ -55,7 +55,7 @@ pub const MAX_BACKENDS: u32 = 262_144;
 pub const MAX_ENDPOINTS: u32 = 2_097_152;
 /// Most client keys (cgroups and network namespaces).
 pub const MAX_CLIENTS: u32 = 65_536;
-/// Most server counted once a frontend and scope, old tables in their grace period included.
+/// Most server names, counted once a frontend and scope, old tables in their grace period included.
 pub const MAX_NAMES: u32 = 1_048_576;
 /// Most network namespaces with listeners of the acceptor.
 pub const MAX_LISTENERS: u32 = 16_384;
