@@ -74,7 +74,10 @@ pub(crate) fn judge(ctx: &SkBuffContext) -> i32 {
 #[inline(always)]
 pub(crate) fn judge_piece(ctx: &SkBuffContext) -> i32 {
     let Some((socket, record)) = awaiting(ctx) else { return PASS };
-    let Some(packet) = Packet::of(ctx) else { return DROP };
+    let Some(mut packet) = Packet::of(ctx) else { return DROP };
+    let Some(scratch) = NAME_SCRATCH.get_ptr_mut(0) else { return DROP };
+    // SAFETY: a live per-CPU value, which only this program uses, and only until it ends.
+    packet.forget(unsafe { &raw mut (*scratch).bits });
     let at = packet.seq.wrapping_sub(record.tls.hello_seq);
     let socket = Socket::of(ctx, socket);
     if record.hello == Hello::Pending as u8
@@ -128,14 +131,15 @@ fn gather(record: &mut SocketRecord, socket: &Socket, packet: &Packet, at: u32) 
     let take = (black_box(take - 1) & (CAPACITY - 1)) + 1;
     let end = at + take;
     // A masked index and a bounded length, which the verifier sees; the buffer is twice the capacity.
-    let place = gathered.bytes.as_mut_ptr().wrapping_add((at & (CAPACITY - 1)) as usize);
+    let place = gathered.bytes.as_mut_ptr().wrapping_add((black_box(at) & (CAPACITY - 1)) as usize);
     if !packet.copy(0, place, take) {
         return Some(DROP);
     }
     if end > gathered.len {
         gathered.len = end;
     }
-    match hello::read(&Buffer(gathered), CAPACITY) {
+    let bytes = Buffer::new(gathered);
+    match hello::read(&bytes, CAPACITY) {
         Read::NeedMore { .. } => Some(PASS),
         Read::BeyondMe | Read::TooBig => {
             record.hello = Hello::Held as u8;
@@ -144,7 +148,7 @@ fn gather(record: &mut SocketRecord, socket: &Socket, packet: &Packet, at: u32) 
         }
         Read::NotTls | Read::Malformed => Some(reject(record, socket, Reason::NotTls)),
         Read::Found(found) => {
-            let verdict = decide(record, socket, &Buffer(gathered), found);
+            let verdict = decide(record, socket, &bytes, found);
             // SAFETY: the socket of this packet.
             unsafe { bpf_sk_storage_delete((&raw const GATHERED).cast_mut().cast(), socket.as_ptr().cast()) };
             Some(verdict)
@@ -153,20 +157,40 @@ fn gather(record: &mut SocketRecord, socket: &Socket, packet: &Packet, at: u32) 
 }
 
 /// The pieces as a source of bytes.
-struct Buffer<'a>(&'a Gathered);
+///
+/// Each offset goes through memory that the verifier does not follow. It would keep every value that an
+/// offset into the buffer can have apart, and so follow every way through the hello for each of them:
+/// kernel 6.1 gives up. For an offset out of memory it only sees the mask.
+struct Buffer<'a> {
+    len: u32,
+    bytes: &'a [u8],
+    cursor: *mut u32,
+}
+
+impl<'a> Buffer<'a> {
+    #[inline(always)]
+    fn new(gathered: &'a mut Gathered) -> Self {
+        Self { len: gathered.len, bytes: &gathered.bytes, cursor: &raw mut gathered.cursor }
+    }
+}
 
 impl Bytes for Buffer<'_> {
     #[inline(always)]
     fn len(&self) -> u32 {
-        self.0.len
+        self.len
     }
 
     #[inline(always)]
     fn u8(&self, at: u32) -> Option<u8> {
-        if at >= self.0.len {
+        // SAFETY: the field is the program's alone while the socket is locked.
+        let at = unsafe {
+            self.cursor.write_volatile(at);
+            self.cursor.read_volatile()
+        };
+        if at >= self.len {
             return None;
         }
-        self.0.bytes.get((at & (CAPACITY - 1)) as usize).copied()
+        self.bytes.get((at & (CAPACITY - 1)) as usize).copied()
     }
 }
 

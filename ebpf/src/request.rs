@@ -118,7 +118,7 @@ fn describe(kind: RequestKind, record: &SocketRecord, socket: &Socket) -> Socket
 #[inline(always)]
 pub(crate) fn pieces(record: &mut SocketRecord, socket: &Socket, packet: &Packet, at: u32) {
     for _ in 0..MAX_PIECES {
-        let from = record.tls.told.wrapping_sub(at);
+        let from = told(record).wrapping_sub(at);
         // What comes before this packet was not told, if the ring buffer was full: TCP sends it again.
         if from >= packet.len() || !piece(record, socket, packet.len() - from, |to, len| packet.copy(from, to, len)) {
             return;
@@ -130,7 +130,7 @@ pub(crate) fn pieces(record: &mut SocketRecord, socket: &Socket, packet: &Packet
 #[inline(always)]
 pub(crate) fn gathered(record: &mut SocketRecord, socket: &Socket, gathered: &Gathered) {
     for _ in 0..GATHER_BYTES.div_ceil(PIECE_BYTES) {
-        let from = record.tls.told;
+        let from = told(record);
         if from >= gathered.len {
             return;
         }
@@ -145,20 +145,31 @@ pub(crate) fn gathered(record: &mut SocketRecord, socket: &Socket, gathered: &Ga
     }
 }
 
-/// Passes on one piece of at most `left` bytes; whether it could.
+/// Returns how much was passed on, anew from memory: see [`piece`].
+#[inline(always)]
+fn told(record: &SocketRecord) -> u32 {
+    // SAFETY: a live reference.
+    unsafe { (&raw const record.tls.told).read_volatile() }
+}
+
+/// Passes on one piece of at most `left` bytes, 1 or more; whether it could.
 #[inline(always)]
 fn piece(record: &mut SocketRecord, socket: &Socket, left: u32, copy: impl FnOnce(*mut u8, u32) -> bool) -> bool {
-    if left == 0 {
-        return false;
-    }
-    let len = if left > PIECE_BYTES as u32 { PIECE_BYTES as u32 } else { left };
-    // Changes nothing, but shows the verifier that the length is 1..=PIECE_BYTES.
-    let len = (black_box(len - 1) & (PIECE_BYTES as u32 - 1)) + 1;
     let Some(mut entry) = REQUESTS.reserve::<PieceRequest>(0) else {
         count::event(Counter::RequestLost);
         return false;
     };
     let piece = entry.as_mut_ptr();
+    // Through memory that the verifier does not follow: kernel 6.1 would else follow each piece once for
+    // every length that the pieces before it can have.
+    // SAFETY: the entry has room for a request.
+    let left = unsafe {
+        (&raw mut (*piece).len).write_volatile(left);
+        (&raw const (*piece).len).read_volatile()
+    };
+    let len = if left > PIECE_BYTES as u32 { PIECE_BYTES as u32 } else { left };
+    // Changes nothing, since it is not 0, but shows the verifier that the length is 1..=PIECE_BYTES.
+    let len = (black_box(len.wrapping_sub(1)) & (PIECE_BYTES as u32 - 1)) + 1;
     // SAFETY: the entry has room for a request. What is not written of it is not read: `len` says how much
     // of the bytes count.
     let copied = unsafe {

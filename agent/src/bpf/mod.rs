@@ -239,6 +239,13 @@ impl Kernel {
         &self.attachments
     }
 
+    /// Returns how many instructions the verifier followed for each program that is loaded, attached or
+    /// not; `None` where the kernel does not tell (before Linux 5.16).
+    pub fn verified(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+        let loaded = |(name, program): (_, &aya::programs::Program)| Some((name, program.info().ok()?));
+        self.object.programs().filter_map(loaded).map(|(name, info)| (name, info.verified_instruction_count()))
+    }
+
     /// Returns the cgroup that the programs are attached to.
     #[must_use]
     pub fn cgroup(&self) -> &CgroupRoot {

@@ -274,8 +274,8 @@ pub struct PieceRequest {
 pub struct Gathered {
     /// How many bytes from the stream's first on are there.
     pub len: u32,
-    /// Always 0.
-    pub reserved: u32,
+    /// The reader's own: the offset that it read last.
+    pub cursor: u32,
     /// The bytes; a second half of zeros so that a masked index and a length stay inside.
     pub bytes: [u8; 2 * GATHER_BYTES],
 }
