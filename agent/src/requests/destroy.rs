@@ -10,6 +10,7 @@ use nix::sys::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    net::{Ipv4Addr, TcpListener},
     os::fd::{AsRawFd, OwnedFd},
     sync::Arc,
 };
@@ -65,21 +66,35 @@ impl Destroyer {
     }
 }
 
-/// Whether the kernel can end connections at all.
+/// Whether the kernel can end connections at all: a listener of our own is ended. Without the handler for
+/// TCP the kernel answers as if there were no such socket, so only a socket that is there proves anything.
 ///
 /// # Errors
 ///
 /// What is missing, as a phrase after "this kernel".
 pub fn probe() -> Result<(), String> {
-    let outcome = open().and_then(|socket| ask(&socket, &Question::about(&SocketRequest::default())));
+    let outcome = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| {
+        let request = SocketRequest {
+            cookie: NO_COOKIE,
+            client: Ipv4Addr::LOCALHOST.into(),
+            peer: Ipv4Addr::UNSPECIFIED.into(),
+            client_port: listener.local_addr()?.port(),
+            ..SocketRequest::default()
+        };
+        ask(&open()?, &Question::about(&request))
+    });
     match outcome {
-        Ok(_) => Ok(()),
+        Ok(Outcome::Destroyed) => Ok(()),
+        Ok(Outcome::Gone) => Err("does not find sockets (CONFIG_INET_TCP_DIAG: load the module tcp_diag)".to_owned()),
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
             Err("cannot end connections of other processes (CONFIG_INET_DIAG_DESTROY is not set)".to_owned())
         }
         Err(error) => Err(format!("cannot be asked to end connections (sock_diag: {error})")),
     }
 }
+
+/// INET_DIAG_NOCOOKIE: the socket with these addresses, whatever its cookie.
+const NO_COOKIE: u64 = u64::MAX;
 
 fn open() -> io::Result<OwnedFd> {
     let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag)?;
@@ -183,7 +198,7 @@ fn ask(socket: &OwnedFd, question: &Question) -> io::Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::TcpStream;
 
     #[test]
     fn questions_have_the_kernel_s_layout() {
@@ -202,8 +217,7 @@ mod tests {
             let (server, _) = listener.accept().expect("a connection");
             let (own, peer) = (client.local_addr().expect("own"), client.peer_addr().expect("peer"));
             let request = SocketRequest {
-                // INET_DIAG_NOCOOKIE: whatever it is.
-                cookie: u64::MAX,
+                cookie: NO_COOKIE,
                 client: own.ip().into(),
                 peer: peer.ip().into(),
                 client_port: own.port(),

@@ -59,7 +59,12 @@ impl Initrd {
         Ok(())
     }
 
-    fn insert_file(&mut self, path: &str, from: &Path) -> Result<()> {
+    /// Adds a file as it is.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(super) fn insert_file(&mut self, path: &str, from: &Path) -> Result<()> {
         let bytes = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
         self.insert(path, Entry { mode: PROGRAM, device: (0, 0), bytes });
         Ok(())

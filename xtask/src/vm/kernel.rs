@@ -19,9 +19,14 @@ pub(super) struct Kernel {
     pub(super) release: String,
     /// The image.
     pub(super) image: PathBuf,
+    /// Modules that the agent needs, in the order in which they are to be loaded.
+    pub(super) modules: Vec<PathBuf>,
 }
 
 const IMAGE: &str = "vmlinuz-";
+/// What ends connections (`sock_diag`); a machine with `modprobe` loads them when they are asked for. The
+/// second needs the first.
+const MODULES: [&str; 2] = ["inet_diag.ko", "tcp_diag.ko"];
 
 /// Finds a kernel of a series (`6.1`) in the cache, or downloads it. `None` if no package source has it.
 ///
@@ -56,7 +61,13 @@ fn cached(folder: &Path) -> Option<Kernel> {
         .collect();
     images.sort();
     let image = images.pop()?;
-    Some(Kernel { release: image.trim_start_matches(IMAGE).to_owned(), image: folder.join(&image) })
+    let modules = MODULES.map(|name| folder.join(name));
+    // A cache of before they were kept is filled anew.
+    if !modules.iter().all(|module| module.exists()) {
+        return None;
+    }
+    let release = image.trim_start_matches(IMAGE).to_owned();
+    Some(Kernel { release, image: folder.join(&image), modules: modules.into() })
 }
 
 /// Names the newest package of a series that the package sources have.
@@ -85,6 +96,12 @@ fn download(package: &str, folder: &Path) -> Result<()> {
     let archive = fs::read_dir(&scratch)?.filter_map(|entry| Some(entry.ok()?.path())).next();
     let archive = archive.context("apt-get has downloaded nothing")?;
     process::run(Command::new("dpkg-deb").arg("-x").arg(archive).arg(&scratch))?;
+    let releases = fs::read_dir(scratch.join("lib/modules")).context("the package has no folder lib/modules")?;
+    let release = releases.filter_map(|entry| Some(entry.ok()?.path())).next().context("the package has no modules")?;
+    for module in MODULES {
+        let from = release.join("kernel/net/ipv4").join(module);
+        fs::rename(&from, folder.join(module)).with_context(|| format!("the package has no module {module}"))?;
+    }
     for entry in fs::read_dir(scratch.join("boot")).context("the package has no folder boot")? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(IMAGE) {
@@ -112,6 +129,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert!(cached(folder.path()).is_none());
         fs::write(folder.path().join("vmlinuz-6.1.0-57-cloud-amd64"), "").unwrap();
+        assert!(cached(folder.path()).is_none(), "without its modules");
+        MODULES.iter().for_each(|name| fs::write(folder.path().join(name), "").unwrap());
         assert_eq!(cached(folder.path()).unwrap().release, "6.1.0-57-cloud-amd64");
     }
 }

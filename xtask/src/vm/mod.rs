@@ -64,28 +64,40 @@ pub(crate) fn check(workspace: &Workspace, verbose: bool) -> Result<Tally> {
         tally.skipped.push("other kernels: their packages are for x86_64 only".to_owned());
         return Ok(tally);
     }
-    let initrd = build(workspace)?;
+    build(workspace)?;
     for series in SERIES {
         match kernel::get(series, &workspace.cache())? {
-            Some(kernel) => tally.add(boot(&kernel, &initrd, verbose)?),
+            Some(kernel) => {
+                let initrd = pack(workspace, &kernel)?;
+                tally.add(boot(&kernel, &initrd, verbose)?);
+            }
             None => tally.skipped.push(format!("kernel {series}: no package source of this machine has it")),
         }
     }
     Ok(tally)
 }
 
-/// Builds both programs and packs them.
-fn build(workspace: &Workspace) -> Result<PathBuf> {
+/// Builds both programs.
+fn build(workspace: &Workspace) -> Result<()> {
     let mut cargo = process::cargo();
     cargo.current_dir(workspace.root());
     cargo.args(["build", "--package", "weir", "--package", "weir-tests", "--bins"]);
-    process::run(cargo.stdout(Stdio::null()))?;
+    process::run(cargo.stdout(Stdio::null()))
+}
+
+/// Packs both programs, and the modules of a kernel.
+fn pack(workspace: &Workspace, kernel: &Kernel) -> Result<PathBuf> {
     let built = workspace.target().join("debug");
     let scratch = workspace.target().join("vm");
     fs::create_dir_all(&scratch)?;
     let mut initrd = Initrd::new();
     initrd.add_program("init", &built.join("weir-vm-init"), &scratch)?;
     initrd.add_program("bin/weir", &built.join("weir"), &scratch)?;
+    for (number, module) in kernel.modules.iter().enumerate() {
+        // Loaded in the order of their names.
+        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        initrd.insert_file(&format!("modules/{number}-{name}"), module)?;
+    }
     let path = scratch.join("initrd.cpio");
     fs::write(&path, initrd.archive()).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)

@@ -3,10 +3,18 @@
 use anyhow::{Context as _, Result};
 use nix::{
     errno::Errno,
+    kmod::{ModuleInitFlags, finit_module},
     mount::{MsFlags, mount},
     sys::reboot::{RebootMode, reboot},
 };
-use std::{fs, mem, os::fd::AsRawFd as _};
+use std::{
+    fs::{self, File},
+    io, mem,
+    os::fd::AsRawFd as _,
+};
+
+/// Where the kernel's modules are.
+const MODULES: &str = "/modules";
 
 /// Folder and type of each file system.
 const MOUNTS: [(&str, &str); 6] = [
@@ -29,7 +37,22 @@ pub(crate) fn set_up() -> Result<()> {
             Err(error) => return Err(error).with_context(|| format!("cannot mount {kind} at {folder}")),
         }
     }
+    load_modules()?;
     loopback_up().context("cannot bring up the loopback interface")
+}
+
+/// Loads all modules, in the order of their names.
+fn load_modules() -> Result<()> {
+    let files = fs::read_dir(MODULES).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut files = files.with_context(|| format!("cannot read {MODULES}"))?;
+    files.sort_by_key(fs::DirEntry::file_name);
+    for file in files {
+        let path = file.path();
+        let module = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        finit_module(module, c"", ModuleInitFlags::empty())
+            .with_context(|| format!("cannot load {}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn loopback_up() -> Result<()> {
