@@ -4,7 +4,9 @@ mod bench;
 mod build;
 mod built;
 mod ci;
+mod cluster;
 mod demo;
+mod image;
 mod interrupt;
 mod process;
 mod setup;
@@ -39,6 +41,10 @@ enum Command {
     Tidy,
     /// Boots older kernels in virtual machines and checks a split there.
     Vm(vm::Args),
+    /// Starts a real Kubernetes with two nodes on this machine, ends it, runs its kubectl.
+    Cluster(cluster::Args),
+    /// Builds the container image of `weir`.
+    Image(image::Args),
     /// Runs everything that must hold before a change is taken.
     Ci,
     /// Shows a split at work: changed weights, a killed agent, rejected connections.
@@ -68,6 +74,8 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Test(args) => return test::run(&workspace, args),
         Command::Tidy => tidy::run(&workspace)?,
         Command::Vm(args) => return vm::run(&workspace, args),
+        Command::Cluster(args) => cluster::run(&workspace, args)?,
+        Command::Image(args) => image::run(&workspace, args)?,
         Command::Ci => return Ok(ci::run(&workspace)),
         Command::Demo(args) => demo::run(&workspace, args)?,
         Command::Bench(args) => bench::run(&workspace, args)?,
