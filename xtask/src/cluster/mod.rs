@@ -73,6 +73,9 @@ pub(crate) struct UpArgs {
     /// Builds Weir's image too, and installs it by deploy/kubernetes.
     #[arg(long)]
     weir: bool,
+    /// Leaves what there is of a cluster that does not come up, with its logs.
+    #[arg(long)]
+    keep: bool,
 }
 
 /// Does what was asked for.
@@ -111,7 +114,9 @@ pub(crate) fn up(workspace: &Workspace, name: &str, options: UpArgs) -> Result<(
         bail!("there is a cluster `{name}`, or what is left of one: `cargo xtask cluster --name {name} down` ends it");
     }
     let result = start(workspace, &place, &parts, options);
-    if result.is_err() {
+    if result.is_err() && options.keep {
+        eprintln!("cluster: kept as it is; logs are in {}", place.state().display());
+    } else if result.is_err() {
         eprintln!("cluster: taken down again");
         remains::remove(&place).context("the cluster did not come up, and not all of it could be removed")?;
     }

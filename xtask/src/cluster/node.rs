@@ -236,10 +236,11 @@ impl<'a> Node<'a> {
                 "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}],
             },
         }]});
-        // containerd reads it as soon as it is there.
-        let unfinished = self.folder.join("pods.conflist");
+        // containerd looks when a file of the folder is renamed, not when one comes in from elsewhere.
+        let folder = self.folder.join("cni");
+        let unfinished = folder.join("unfinished");
         fs::write(&unfinished, settings.to_string())?;
-        fs::rename(unfinished, self.folder.join("cni/pods.conflist"))?;
+        fs::rename(unfinished, folder.join("pods.conflist"))?;
         Ok(())
     }
 
