@@ -5,6 +5,7 @@ mod build;
 mod built;
 mod ci;
 mod cluster;
+mod crds;
 mod demo;
 mod image;
 mod interrupt;
@@ -43,6 +44,8 @@ enum Command {
     Vm(vm::Args),
     /// Starts a real Kubernetes with two nodes on this machine, ends it, runs its kubectl.
     Cluster(cluster::Args),
+    /// Writes the definitions of Weir's own kinds to where they are shipped.
+    Crds,
     /// Builds the container image of `weir`.
     Image(image::Args),
     /// Runs everything that must hold before a change is taken.
@@ -75,6 +78,7 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Tidy => tidy::run(&workspace)?,
         Command::Vm(args) => return vm::run(&workspace, args),
         Command::Cluster(args) => cluster::run(&workspace, args)?,
+        Command::Crds => crds::run(&workspace)?,
         Command::Image(args) => image::run(&workspace, args)?,
         Command::Ci => return Ok(ci::run(&workspace)),
         Command::Demo(args) => demo::run(&workspace, args)?,
