@@ -9,6 +9,7 @@ mod crds;
 mod demo;
 mod image;
 mod interrupt;
+mod manifests;
 mod process;
 mod setup;
 mod tally;
@@ -48,6 +49,8 @@ enum Command {
     Crds,
     /// Builds the container image of `weir`.
     Image(image::Args),
+    /// Checks that the kustomize base and the Helm chart install the same, and the alert rules.
+    Manifests,
     /// Runs everything that must hold before a change is taken.
     Ci,
     /// Shows a split at work: changed weights, a killed agent, rejected connections.
@@ -80,6 +83,7 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Cluster(args) => cluster::run(&workspace, args)?,
         Command::Crds => crds::run(&workspace)?,
         Command::Image(args) => image::run(&workspace, args)?,
+        Command::Manifests => manifests::run(&workspace)?,
         Command::Ci => return Ok(ci::run(&workspace)),
         Command::Demo(args) => demo::run(&workspace, args)?,
         Command::Bench(args) => bench::run(&workspace, args)?,

@@ -28,7 +28,7 @@ const SIGN: Duration = Duration::from_secs(30);
 /// # Errors
 ///
 /// If it cannot be built.
-pub(super) fn kubebox(workspace: &Workspace) -> Result<PathBuf> {
+pub(crate) fn kubebox(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.root().join("tests/cluster/kubebox");
     let sources = fs::read_to_string(folder.join("go.mod")).context("tests/cluster/kubebox/go.mod")?;
     let version = required(&sources, "k8s.io/kubernetes").context("kubebox/go.mod requires no k8s.io/kubernetes")?;
@@ -69,6 +69,26 @@ pub(super) fn gateway_api() -> Result<PathBuf> {
         (Some(folder), None) => Ok(Path::new(folder).join("config/crd/standard")),
         (_, error) => bail!("{} has no folder for it: {}", shown(&command), error.unwrap_or("no reason given")),
     }
+}
+
+/// Builds a command of a Go module at a version, or finds it built.
+///
+/// # Errors
+///
+/// If it cannot be built.
+pub(crate) fn tool(workspace: &Workspace, package: &str, version: &str) -> Result<PathBuf> {
+    let name = package.rsplit('/').next().unwrap_or(package);
+    let folder = workspace.cache().join(format!("{name}-{version}"));
+    let built = folder.join(name);
+    if !built.is_file() {
+        eprintln!("{name} {version} is built from its Go modules, which takes some minutes the first time");
+        let mut command = go()?;
+        // Outside of the checkout, whose modules are not meant for it. Go puts it there when it is whole.
+        command.current_dir(std::env::temp_dir()).env("GOBIN", &folder).env("CGO_ENABLED", "0");
+        command.args(["install", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", &format!("{package}@{version}")]);
+        patiently(&mut command, name)?;
+    }
+    Ok(built)
 }
 
 /// Returns a command for Go.
@@ -132,14 +152,14 @@ fn patiently(command: &mut Command, name: &str) -> Result<()> {
         let signs = start.elapsed().as_secs() / SIGN.as_secs();
         if signs > said {
             said = signs;
-            eprintln!("cluster: {name} is still being built, after {} s", start.elapsed().as_secs());
+            eprintln!("{name} is still being built, after {} s", start.elapsed().as_secs());
         }
         thread::sleep(Duration::from_millis(100));
     };
     if !status.success() {
         bail!("{} ended with {status}", shown(command));
     }
-    eprintln!("cluster: {name} is built, after {} s", start.elapsed().as_secs());
+    eprintln!("{name} is built, after {} s", start.elapsed().as_secs());
     Ok(())
 }
 

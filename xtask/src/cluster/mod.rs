@@ -6,7 +6,7 @@
 
 mod control;
 mod daemon;
-mod golang;
+pub(crate) mod golang;
 mod install;
 mod kubectl;
 mod machine;
