@@ -36,6 +36,7 @@ use std::{
     thread,
     time::Instant,
 };
+use weir_tests::cluster::Cluster;
 
 /// Programs of the tests that pods run.
 const TEST_PROGRAMS: [&str; 2] = ["weir-test-pod", "weir-probe"];
@@ -72,10 +73,10 @@ enum Command {
 pub(crate) struct UpArgs {
     /// Builds Weir's image too, and installs it by deploy/kubernetes.
     #[arg(long)]
-    weir: bool,
+    pub(crate) weir: bool,
     /// Leaves what there is of a cluster that does not come up, with its logs.
     #[arg(long)]
-    keep: bool,
+    pub(crate) keep: bool,
 }
 
 /// Does what was asked for.
@@ -187,6 +188,7 @@ fn start(workspace: &Workspace, place: &Place, parts: &Parts, options: UpArgs) -
     network::make(place)?;
     let pki = Pki::make(place)?;
     let kubectl = Kubectl::new(place, &parts.kubebox);
+    describe(place, &kubectl)?;
     control::start(place, &parts.kubebox, &pki, &kubectl)?;
     say("the control plane is ready");
     start_nodes(place, &parts.kubebox, &kubectl, &parts.images)?;
@@ -206,6 +208,24 @@ fn start(workspace: &Workspace, place: &Place, parts: &Parts, options: UpArgs) -
         "cluster: `cargo xtask cluster {name}kubectl get pods -A` shows it, `cargo xtask cluster {name}down` ends it"
     );
     Ok(())
+}
+
+/// Where a cluster is described for tests.
+pub(crate) fn description(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    Ok(Place::new(workspace, name)?.state().join("cluster.json"))
+}
+
+fn describe(place: &Place, kubectl: &Kubectl) -> Result<()> {
+    let words = kubectl.command(&[]);
+    let words = std::iter::once(words.get_program()).chain(words.get_args());
+    let cluster = Cluster {
+        kubectl: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+        nodes: place.nodes(),
+        control: place.state().join("control"),
+        cgroups: place.cgroup_mount().to_owned(),
+    };
+    let path = place.state().join("cluster.json");
+    fs::write(&path, serde_json::to_vec_pretty(&cluster)?).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn start_nodes(place: &Place, kubebox: &Path, kubectl: &Kubectl, images: &[PathBuf]) -> Result<()> {
