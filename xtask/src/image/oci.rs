@@ -76,7 +76,6 @@ impl Image {
             let bytes = fs::read(&program.path).with_context(|| format!("cannot read {}", program.path.display()))?;
             layer.file(&program.name, 0o755, &bytes);
         }
-        layer.folder("tmp", 0o1777);
         Ok(layer.finish())
     }
 }
