@@ -74,11 +74,6 @@ impl Home {
 }
 
 impl Running {
-    /// The process.
-    pub(super) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Fails if the program has ended.
     ///
     /// # Errors
@@ -125,7 +120,7 @@ mod tests {
         assert!(error.starts_with("it ended with exit status: 3"), "{error}");
         assert!(error.ends_with("\n  it's"), "{error}");
         let noted = fs::read_to_string(folder.path().join("pid/it")).unwrap();
-        assert_eq!(noted.trim(), running.pid().to_string());
+        assert_eq!(noted.trim(), running.child.id().to_string());
         assert_eq!(fs::read_to_string(folder.path().join("cgroup/cgroup.procs")).unwrap(), noted);
     }
 

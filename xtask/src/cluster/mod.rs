@@ -29,13 +29,7 @@ use kubectl::Kubectl;
 use node::Node;
 use pki::Pki;
 use place::{NODES, Place};
-use std::{
-    fs,
-    os::unix::process::CommandExt as _,
-    path::{Path, PathBuf},
-    thread,
-    time::Instant,
-};
+use std::{fs, os::unix::process::CommandExt as _, path::PathBuf, thread, time::Instant};
 use weir_tests::cluster::Cluster;
 
 /// Programs of the tests that pods run.
@@ -95,6 +89,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
 /// What must be built before a cluster is started.
 struct Parts {
     kubebox: PathBuf,
+    /// Program of a node's first process.
+    first: PathBuf,
     images: Vec<PathBuf>,
 }
 
@@ -156,10 +152,11 @@ fn build(workspace: &Workspace, options: UpArgs) -> Result<Parts> {
     golang::gateway_api()?;
     interrupt::check()?;
     let folder = image::folder(workspace);
+    let first = folder.join(TEST_PROGRAMS[0]);
     if built::is_second_start() {
         let mut images = vec!["pause.tar", "test-pod.tar", "dns.tar"];
         images.extend(options.weir.then_some("weir.tar"));
-        return Ok(Parts { kubebox, images: images.iter().map(|name| folder.join(name)).collect() });
+        return Ok(Parts { kubebox, first, images: images.iter().map(|name| folder.join(name)).collect() });
     }
     let programs = image::build(workspace, "weir-tests", &TEST_PROGRAMS)?;
     let write = |file: &str, name: &str, entrypoint: &[&str], programs: Vec<image::Program>| -> Result<PathBuf> {
@@ -177,7 +174,7 @@ fn build(workspace: &Workspace, options: UpArgs) -> Result<Parts> {
     if options.weir {
         images.push(image::weir(workspace, image::NAME, None)?);
     }
-    Ok(Parts { kubebox, images })
+    Ok(Parts { kubebox, first, images })
 }
 
 fn start(workspace: &Workspace, place: &Place, parts: &Parts, options: UpArgs) -> Result<()> {
@@ -191,7 +188,7 @@ fn start(workspace: &Workspace, place: &Place, parts: &Parts, options: UpArgs) -
     describe(place, &kubectl)?;
     control::start(place, &parts.kubebox, &pki, &kubectl)?;
     say("the control plane is ready");
-    start_nodes(place, &parts.kubebox, &kubectl, &parts.images)?;
+    start_nodes(place, parts, &kubectl)?;
     say("both nodes are ready");
     install::gateway_api(&kubectl)?;
     install::dns(workspace, &kubectl)?;
@@ -228,9 +225,9 @@ fn describe(place: &Place, kubectl: &Kubectl) -> Result<()> {
     fs::write(&path, serde_json::to_vec_pretty(&cluster)?).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn start_nodes(place: &Place, kubebox: &Path, kubectl: &Kubectl, images: &[PathBuf]) -> Result<()> {
+fn start_nodes(place: &Place, parts: &Parts, kubectl: &Kubectl) -> Result<()> {
     thread::scope(|scope| {
-        let start = |number| scope.spawn(move || Node::new(place, number, kubebox, kubectl).start(images));
+        let start = |number| scope.spawn(move || Node::new(place, number, parts, kubectl).start(&parts.images));
         let starts: Vec<_> = (1..=NODES).map(start).collect();
         // All are waited for: none may be half started when the rest is taken down.
         let results: Vec<Result<()>> = starts

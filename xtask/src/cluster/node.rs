@@ -1,9 +1,10 @@
-//! A node: containerd, kubelet and kube-proxy in a network, a mount namespace and a cgroup of their own.
+//! A node: containerd, kubelet and kube-proxy with a network, mounts, process numbers and a cgroup of their own.
 //!
 //! All its processes are below its version 2 cgroup, and all its mounts in its mount namespace, so the end of the
 //! processes is the end of the node.
 
 use super::{
+    Parts,
     control::PODS,
     daemon::{Home, Running},
     kubectl::Kubectl,
@@ -29,21 +30,25 @@ pub(super) const PAUSE: &str = "weir.dev/pause:dev";
 /// Address of cluster DNS.
 pub(super) const DNS_ADDRESS: &str = "10.96.0.10";
 
-/// Mounts what is the node's own, says that it is done, and holds the mount namespace.
+/// Mounts what is the node's own, says which process it is, and becomes the node's first process.
 ///
-/// `$1` is the folder with the node's own folders, each at the path that it is mounted at. The bpffs is the node's
-/// own, too: what is pinned there ends with the node.
+/// `$1` is the folder with the node's own folders, each at the path that it is mounted at; `$2` the program to become. The
+/// bpffs is the node's own, too: what is pinned there ends with the node.
 const HOLD: &str = r#"
 set -e
 mount --make-rprivate /
-own=$1; shift
+own=$1 first=$2; shift 2
 for folder; do mount --bind "$own$folder" "$folder"; done
 mkdir -p /run/netns
 mount -t tmpfs -o size=1m netns /run/netns
 if [ -d /sys/fs/bpf ]; then mount -t bpf bpf /sys/fs/bpf; fi
+# What /proc still shows is the number outside.
+read -r pid rest < /proc/self/stat
+mount -t proc proc /proc
 mount --make-rshared /
-touch "$own/ready"
-exec sleep infinity
+echo "$pid" > "$own/unfinished"
+mv "$own/unfinished" "$own/holder"
+exec "$first" pause
 "#;
 
 /// A node that is being started.
@@ -53,6 +58,8 @@ pub(super) struct Node<'a> {
     name: String,
     kubebox: &'a Path,
     kubectl: &'a Kubectl,
+    /// What its first process is: it buries the processes whose parent is gone.
+    first: &'a Path,
     /// Its disk.
     folder: PathBuf,
     running: Vec<Running>,
@@ -60,10 +67,11 @@ pub(super) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// Describes a node, 1 being the first.
-    pub(super) fn new(place: &'a Place, number: usize, kubebox: &'a Path, kubectl: &'a Kubectl) -> Self {
+    pub(super) fn new(place: &'a Place, number: usize, parts: &'a Parts, kubectl: &'a Kubectl) -> Self {
+        let Parts { kubebox, first, .. } = parts;
         let name = place.node(number);
         let folder = place.state().join(&name);
-        Self { place, number, name, kubebox, kubectl, folder, running: Vec::new() }
+        Self { place, number, name, kubebox, kubectl, first, folder, running: Vec::new() }
     }
 
     /// Starts it and waits until it runs Pods and leads Services.
@@ -126,22 +134,20 @@ impl<'a> Node<'a> {
         Ok(own)
     }
 
-    /// Starts the process that holds the mount namespace; returns the way into it.
+    /// Starts the process that holds the node's mounts and process numbers; returns the way into them.
     fn enter_mounts(&mut self, home: Home) -> Result<Home> {
         let own = self.folder.join("own");
         for folder in NODE_FOLDERS {
             let folder = own.join(&folder[1..]);
             fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        let own = own.display().to_string();
-        let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", HOLD, "hold", &own];
-        let words: Vec<String> = words.iter().copied().chain(NODE_FOLDERS).map(str::to_owned).collect();
-        let holder = home.start("mounts", &words)?;
-        let pid = holder.pid();
-        self.running.push(holder);
-        let ready = self.folder.join("own/ready");
-        self.until("its mounts", |_| Ok(ready.exists().then_some(())))?;
-        let entrance = ["nsenter", &format!("--target={pid}"), "--mount", "--net", "--"].map(str::to_owned).to_vec();
+        let (folder, first) = (own.display().to_string(), self.first.display().to_string());
+        let words = ["unshare", "--mount", "--pid", "--fork", "--propagation", "private", "sh", "-c", HOLD, "hold"];
+        let words = words.into_iter().chain([folder.as_str(), &first]).chain(NODE_FOLDERS);
+        self.running.push(home.start("mounts", &words.map(str::to_owned).collect::<Vec<_>>())?);
+        let holder = self.until("its mounts", |_| Ok(fs::read_to_string(own.join("holder")).ok()))?;
+        let target = format!("--target={}", holder.trim());
+        let entrance = ["nsenter", &target, "--mount", "--net", "--pid", "--"].map(str::to_owned).to_vec();
         Ok(Home { entrance, ..home })
     }
 
