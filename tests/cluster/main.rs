@@ -3,6 +3,7 @@
 //! `cargo xtask test --cluster` starts the cluster, with Weir, and runs them one after the other. Each has namespaces of
 //! its own.
 
+mod manifests;
 mod outages;
 mod routes;
 mod start_race;

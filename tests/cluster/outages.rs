@@ -11,7 +11,7 @@ use weir_tests::{
 const AGENT: &str = "/weir";
 
 /// A Service `shop` that a route splits evenly between v1 and v2, and a client on the second node.
-fn split<'a>(cluster: &'a Cluster, label: &str) -> Result<Space<'a>> {
+pub(crate) fn split<'a>(cluster: &'a Cluster, label: &str) -> Result<Space<'a>> {
     let space = cluster.space(label)?;
     for version in ["v1", "v2"] {
         space.server(version, &cluster.nodes[0])?;

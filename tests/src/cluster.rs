@@ -88,7 +88,7 @@ impl Cluster {
     ///
     /// If the server refuses it.
     pub fn apply(&self, yaml: impl AsRef<str>) -> Result<()> {
-        self.feed(&["apply", "-f", "-"], yaml.as_ref()).map(drop)
+        self.feed(&["apply", "--server-side", "--force-conflicts", "-f", "-"], yaml.as_ref()).map(drop)
     }
 
     fn feed(&self, arguments: &[&str], input: &str) -> Result<String> {

@@ -9,7 +9,11 @@ use crate::{
 };
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use std::{collections::BTreeMap, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::Command,
+};
 
 /// Helm and promtool, as they are built from their Go modules.
 const HELM: (&str, &str) = ("helm.sh/helm/v4/cmd/helm", "v4.3.2");
@@ -28,7 +32,7 @@ type Objects = BTreeMap<String, Value>;
 /// If they differ or something cannot be rendered.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     setup::prepare(Purpose::Cluster)?;
-    let helm = golang::tool(workspace, HELM.0, HELM.1)?;
+    let helm = helm(workspace)?;
     let kubebox = golang::kubebox(workspace)?;
     let cases: [(&str, &[&str]); 2] = [
         ("deploy/kubernetes", &[]),
@@ -55,6 +59,15 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// Builds Helm, or finds it built.
+///
+/// # Errors
+///
+/// If it cannot be built.
+pub(crate) fn helm(workspace: &Workspace) -> Result<PathBuf> {
+    golang::tool(workspace, HELM.0, HELM.1)
+}
+
 fn rendered(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot start {}", shown(command)))?;
     if !output.status.success() {
@@ -76,7 +89,7 @@ fn objects(yaml: &str) -> Result<Objects> {
 /// Says where two sets of objects differ.
 fn differences(one: &Objects, other: &Objects) -> Vec<String> {
     let mut found = Vec::new();
-    let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     for name in names {
         match (one.get(name), other.get(name)) {
             (Some(one), Some(other)) => compare(name, one, other, &mut found),
@@ -90,7 +103,7 @@ fn differences(one: &Objects, other: &Objects) -> Vec<String> {
 fn compare(path: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
     match (one, other) {
         (Value::Object(a), Value::Object(b)) => {
-            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for key in keys {
                 compare(&format!("{path}.{key}"), &one[key], &other[key], found);
             }

@@ -5,6 +5,7 @@
 use crate::{
     built,
     cluster::{self, UpArgs},
+    manifests,
     process::{self, Privilege, shown},
     setup::{self, Purpose},
     tally::Tally,
@@ -84,10 +85,13 @@ pub(crate) fn on_cluster(workspace: &Workspace, args: &Args) -> Result<Tally> {
     // Root may have no compiler: it is told what the user has built.
     let list = workspace.target().join("cluster-tests.json");
     if !built::is_second_start() {
+        setup::prepare(Purpose::Cluster)?;
+        manifests::helm(workspace)?;
         fs::write(&list, serde_json::to_vec(&build_kernel_tests(workspace, CLUSTER_TESTS)?)?)?;
     }
     built::need_root(workspace)?;
     let programs: Vec<PathBuf> = serde_json::from_slice(&fs::read(&list)?)?;
+    let helm = manifests::helm(workspace)?;
     let description = cluster::description(workspace, CLUSTER)?;
     if !(args.keep && description.exists()) {
         cluster::up(workspace, CLUSTER, UpArgs { weir: true, ..UpArgs::default() })?;
@@ -96,7 +100,11 @@ pub(crate) fn on_cluster(workspace: &Workspace, args: &Args) -> Result<Tally> {
     for program in programs {
         let mut command = Command::new(program);
         // Each of them has the agents, or the API server, to itself.
-        command.arg("--test-threads=1").args(&args.filter).env(weir_tests::cluster::CLUSTER, &description);
+        command
+            .arg("--test-threads=1")
+            .args(&args.filter)
+            .env(weir_tests::cluster::CLUSTER, &description)
+            .env("WEIR_HELM", &helm);
         tally.add(counted(&mut command)?);
     }
     if args.keep {
