@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
     namespaced,
     derive = "PartialEq",
     doc = "Endpoints outside of any Service, to which a TCPRoute or TLSRoute can send connections.",
-    printcolumn(name = "First address", type_ = "string", json_path = ".spec.endpoints[0].address"),
-    printcolumn(name = "First hostname", type_ = "string", json_path = ".spec.endpoints[0].hostname"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "First address", "type": "string", "jsonPath": ".spec.endpoints[0].address"}"#,
+    printcolumn = r#"{"name": "First hostname", "type": "string", "jsonPath": ".spec.endpoints[0].hostname"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BackendSpec {

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
     namespaced,
     derive = "PartialEq",
     doc = "Names processes of a machine, outside of Kubernetes, as clients of a namespace.",
-    printcolumn(name = "First unit", type_ = "string", json_path = ".spec.clients[0].systemdUnit"),
-    printcolumn(name = "First cgroup", type_ = "string", json_path = ".spec.clients[0].cgroupPath"),
-    printcolumn(name = "First network namespace", type_ = "string", json_path = ".spec.clients[0].networkNamespace"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn = r#"{"name": "First unit", "type": "string", "jsonPath": ".spec.clients[0].systemdUnit"}"#,
+    printcolumn = r#"{"name": "First cgroup", "type": "string", "jsonPath": ".spec.clients[0].cgroupPath"}"#,
+    printcolumn = r#"{"name": "First network namespace", "type": "string", "jsonPath": ".spec.clients[0].networkNamespace"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ClientGroupSpec {
