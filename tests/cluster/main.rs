@@ -4,6 +4,7 @@
 //! its own.
 
 mod manifests;
+mod metrics;
 mod outages;
 mod routes;
 mod start_race;

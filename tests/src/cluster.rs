@@ -1,19 +1,22 @@
 //! A running test cluster (`cargo xtask cluster`), for tests: its kubectl, namespaces, servers and clients in pods.
 
-use crate::{manifest, report::Report, wait};
+use crate::{http, manifest, report::Report, wait};
 use anyhow::{Context as _, Result, anyhow, bail};
 use nix::{
+    sched::{CloneFlags, setns},
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
 use serde::{Deserialize, Serialize};
 use std::{
-    env, fs,
+    env,
+    fs::{self, File},
     io::Write as _,
     net::IpAddr,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
+    thread,
     time::Duration,
 };
 
@@ -22,6 +25,9 @@ pub const CLUSTER: &str = "WEIR_CLUSTER";
 
 /// How long a cluster may take for what it does at last.
 pub const LONG: Duration = Duration::from_secs(180);
+
+/// The admin port, as the shipped manifests leave it.
+const ADMIN: &str = "127.0.0.1:9754";
 
 /// Image with the test programs.
 const TEST_POD: &str = "weir.dev/test-pod:dev";
@@ -141,6 +147,31 @@ impl Cluster {
         let mut script = Command::new(self.control.join("start").join(program));
         script.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         script.spawn().with_context(|| format!("cannot start {program}")).map(drop)
+    }
+
+    /// Fetches a path of the admin port of a node's agent.
+    ///
+    /// # Errors
+    ///
+    /// If the agent does not answer, or not with what was asked for.
+    ///
+    /// # Panics
+    ///
+    /// If the node's network cannot be entered.
+    pub fn admin(&self, node: &str, path: &str) -> Result<String> {
+        let network = File::open(Path::new("/run/netns").join(node)).context("cannot open the node's network")?;
+        // The thread ends with this call, and with it its stay in the node's network.
+        let (status, body) = thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                setns(&network, CloneFlags::CLONE_NEWNET).expect("cannot enter the node's network: needs root");
+                http::get(ADMIN.parse()?, path)
+            });
+            inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })?;
+        if status != 200 {
+            bail!("{node}: {path} answers {status}: {body}");
+        }
+        Ok(body)
     }
 
     /// Returns the processes of a program in the pods of a node, by its path there.
