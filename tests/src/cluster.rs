@@ -1,6 +1,6 @@
 //! A running test cluster (`cargo xtask cluster`), for tests: its kubectl, namespaces, servers and clients in pods.
 
-use crate::{http, manifest, report::Report, wait};
+use crate::{binaries::Binaries, http, manifest, report::Report, wait};
 use anyhow::{Context as _, Result, anyhow, bail};
 use nix::{
     sched::{CloneFlags, setns},
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use std::{
     env,
     fs::{self, File},
-    io::Write as _,
-    net::IpAddr,
+    io::{BufRead as _, BufReader, Write as _},
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Duration,
@@ -57,6 +57,7 @@ pub struct Space<'a> {
 pub struct Load {
     child: Child,
     stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Cluster {
@@ -181,18 +182,29 @@ impl Cluster {
     /// If the node's cgroups cannot be read.
     pub fn processes(&self, node: &str, program: &str) -> Result<Vec<Pid>> {
         let mut found = Vec::new();
-        let mut folders = vec![self.cgroups.join(node).join("kubepods")];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    folders.push(entry.path());
-                }
-            }
+        for folder in self.pod_cgroups(node)? {
             for pid in fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default().lines() {
                 let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
                 if arguments.split(|byte| *byte == 0).next() == Some(program.as_bytes()) {
                     found.push(Pid::from_raw(pid.parse()?));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns every cgroup (version 2) of the pods of a node.
+    fn pod_cgroups(&self, node: &str) -> Result<Vec<PathBuf>> {
+        let mut found = vec![self.cgroups.join(node).join("kubepods")];
+        let mut next = 0;
+        while let Some(folder) = found.get(next).cloned() {
+            next += 1;
+            // One that is being removed has nothing in it.
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for entry in entries {
+                let entry = entry?;
+                if entry.file_type()?.is_dir() {
+                    found.push(entry.path());
                 }
             }
         }
@@ -304,7 +316,7 @@ impl Space<'_> {
     ///
     /// If the client cannot be run.
     pub fn dial(&self, client: &str, address: IpAddr, port: u16, options: &[&str], count: u64) -> Result<Report> {
-        let to = std::net::SocketAddr::new(address, port).to_string();
+        let to = SocketAddr::new(address, port).to_string();
         let count = count.to_string();
         let mut arguments = vec!["exec", client, "--", "/weir-probe", "connect", "--to", &to, "--count", &count];
         arguments.extend(options);
@@ -312,19 +324,40 @@ impl Space<'_> {
         serde_json::from_str(&said).with_context(|| format!("not a report: {said}"))
     }
 
-    /// Lets a client pod open connections until it is told to end.
+    /// Opens connections as a client pod until told to end, with or without an API server.
     ///
     /// # Errors
     ///
     /// If the client cannot be run.
     pub fn load(&self, client: &str, address: IpAddr, port: u16, options: &[&str]) -> Result<Load> {
-        let to = std::net::SocketAddr::new(address, port).to_string();
-        let mut arguments = vec!["-n", &self.name, "exec", "-i", client, "--", "/weir-probe", "load", "--to", &to];
-        arguments.extend(options);
-        let mut command = self.cluster.command(&arguments);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start kubectl")?;
+        let to = SocketAddr::new(address, port).to_string();
+        let mut command = self.inside(client)?;
+        command.args(["load", "--to", &to]).args(options);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start a client")?;
         let stdin = child.stdin.take();
-        Ok(Load { child, stdin })
+        let stdout = BufReader::new(child.stdout.take().context("a client without output")?);
+        Ok(Load { child, stdin, stdout })
+    }
+
+    /// Returns a command for a probe in the network and the cgroup of a client pod. It needs no API server.
+    fn inside(&self, client: &str) -> Result<Command> {
+        let where_it_is = "jsonpath={.spec.nodeName} {.metadata.uid}";
+        let answer = self.run(&["get", "pod", client, "-o", where_it_is])?;
+        let (node, uid) = answer.split_once(' ').context("a pod without a node")?;
+        let pod = format!("pod{uid}");
+        let groups = self.cluster.pod_cgroups(node)?;
+        let mut groups = groups.iter().filter(|group| group.parent().is_some_and(|parent| parent.ends_with(&pod)));
+        let (group, pid) = groups
+            .find_map(|group| {
+                let processes = fs::read_to_string(group.join("cgroup.procs")).ok()?;
+                Some((group, processes.lines().next()?.to_owned()))
+            })
+            .with_context(|| format!("pod {client} has no process"))?;
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &pid, "--net", "--"]).arg(Binaries::beside_this()?.probe()?);
+        command.arg("--cgroup").arg(group);
+        Ok(command)
     }
 }
 
@@ -338,6 +371,22 @@ impl Drop for Space<'_> {
 }
 
 impl Load {
+    /// Returns what came of the connections so far.
+    ///
+    /// # Errors
+    ///
+    /// If the client did not say it.
+    pub fn report(&mut self) -> Result<Report> {
+        self.stdin.as_mut().context("it has ended")?.write_all(b"report\n")?;
+        self.read()
+    }
+
+    fn read(&mut self) -> Result<Report> {
+        let mut said = String::new();
+        self.stdout.read_line(&mut said)?;
+        serde_json::from_str(said.trim()).with_context(|| format!("not a report: {said}"))
+    }
+
     /// Ends the connections and returns what came of them.
     ///
     /// # Errors
@@ -345,8 +394,14 @@ impl Load {
     /// If the client did not say it.
     pub fn end(mut self) -> Result<Report> {
         drop(self.stdin.take());
-        let output = self.child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        serde_json::from_str(said.trim()).with_context(|| format!("not a report: {said}"))
+        self.read()
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // It ends with its input, also where a test failed.
+        drop(self.stdin.take());
+        let _ = self.child.wait();
     }
 }
