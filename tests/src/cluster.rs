@@ -236,7 +236,16 @@ impl Space<'_> {
     ///
     /// If the server refuses it.
     pub fn server(&self, name: &str, node: &str) -> Result<()> {
-        self.pod(name, node, &format!("[serve, --name, {name}, --port, \"8080\", --tls-port, \"8443\"]"), "8080")
+        self.named_server(name, name, node)
+    }
+
+    /// Starts a server that tells another name than its pod's.
+    ///
+    /// # Errors
+    ///
+    /// If the server refuses it.
+    pub fn named_server(&self, name: &str, said: &str, node: &str) -> Result<()> {
+        self.pod(name, node, &format!("[serve, --name, {said}, --port, \"8080\", --tls-port, \"8443\"]"), "8080")
     }
 
     /// Starts a client that does nothing by itself.
