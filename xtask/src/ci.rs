@@ -3,6 +3,7 @@
 //! It goes on after a failure, so that one run shows all of them. The last line has the counts.
 
 use crate::{
+    manifests,
     process::{self, answer, shown},
     setup::{self, Purpose},
     tally::Tally,
@@ -22,7 +23,7 @@ use std::{
 type Outcome = Result<Tally>;
 type Step = fn(&Workspace) -> Outcome;
 
-const STEPS: [(&str, Step); 9] = [
+const STEPS: [(&str, Step); 12] = [
     ("format", format),
     ("tidy", rules),
     ("clippy, host", clippy_host),
@@ -32,6 +33,9 @@ const STEPS: [(&str, Step); 9] = [
     ("documentation", documentation),
     ("tests", tests),
     ("demo", demo),
+    ("manifests", installation),
+    ("tests, cluster", cluster_tests),
+    ("demo, cluster", cluster_demo),
 ];
 
 /// Runs every step; returns whether all of them passed.
@@ -148,10 +152,34 @@ fn tests(workspace: &Workspace) -> Outcome {
     test::all(workspace, &test::Args::default())
 }
 
-/// A process of its own, because it may start itself again as root.
+/// The manifests and the chart.
+fn installation(workspace: &Workspace) -> Outcome {
+    manifests::run(workspace)?;
+    Ok(Tally::default())
+}
+
 fn demo(workspace: &Workspace) -> Outcome {
-    let mut demo = Command::new(env::current_exe().context("cannot find this program")?);
-    demo.current_dir(workspace.root()).args(["demo", "--json"]).stderr(Stdio::inherit());
+    play(workspace, &["demo", "--json"])
+}
+
+fn cluster_demo(workspace: &Workspace) -> Outcome {
+    play(workspace, &["demo", "--cluster", "--json"])
+}
+
+fn cluster_tests(workspace: &Workspace) -> Outcome {
+    test::counted(this(workspace)?.args(["test", "--cluster"]))
+}
+
+/// A process of its own, because it may start itself again as root.
+fn this(workspace: &Workspace) -> Result<Command> {
+    let mut command = Command::new(env::current_exe().context("cannot find this program")?);
+    command.current_dir(workspace.root());
+    Ok(command)
+}
+
+fn play(workspace: &Workspace, arguments: &[&str]) -> Outcome {
+    let mut demo = this(workspace)?;
+    demo.args(arguments).stderr(Stdio::inherit());
     let output = demo.output().with_context(|| format!("cannot start {}", shown(&demo)))?;
     let words = String::from_utf8_lossy(&output.stdout);
     println!("{}", words.trim_end());

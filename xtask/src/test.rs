@@ -176,7 +176,11 @@ fn programs(messages: &str, wanted: fn(&str) -> bool) -> Vec<PathBuf> {
 }
 
 /// Runs a command whose output is shown, and counted.
-fn counted(command: &mut Command) -> Result<Tally> {
+///
+/// # Errors
+///
+/// If it cannot be started. If it fails, that is counted.
+pub(crate) fn counted(command: &mut Command) -> Result<Tally> {
     let (output, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn().with_context(|| format!("cannot start {}", shown(command)))?;
