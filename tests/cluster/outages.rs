@@ -29,7 +29,8 @@ pub(crate) fn split<'a>(cluster: &'a Cluster, label: &str) -> Result<Space<'a>> 
     Ok(space)
 }
 
-fn weigh(space: &Space<'_>, weights: [u32; 2]) -> Result<()> {
+/// Writes the weights of the split.
+pub(crate) fn weigh(space: &Space<'_>, weights: [u32; 2]) -> Result<()> {
     let name = |object: &str| format!("{}/{object}", space.name());
     let backends = [(name("v1"), 80, weights[0]), (name("v2"), 80, weights[1])];
     let backends: Vec<(&str, u16, u32)> =
@@ -37,11 +38,14 @@ fn weigh(space: &Space<'_>, weights: [u32; 2]) -> Result<()> {
     space.route(&Route { port: Some(80), ..Route::new(&name("split"), &name("shop"), &backends) })
 }
 
-/// No connection failed, and each version has its half.
-fn assert_even(report: &Report) {
+/// Most connections that a share is off with one table.
+const OFF: u64 = 4;
+
+/// No connection failed, and each version has its half but for some.
+pub(crate) fn assert_even(report: &Report, off: u64) {
     assert_eq!(report.failed_in_all(), 0, "{report:?}");
     let (one, other) = (report.answered("v1"), report.answered("v2"));
-    assert!(one + other > 500 && one.abs_diff(other) <= 8, "{report:?}");
+    assert!(one + other > 500 && one.abs_diff(other) <= 2 * off, "{report:?}");
 }
 
 #[test]
@@ -58,7 +62,7 @@ fn without_the_api_server_nothing_changes_and_afterwards_changes_follow() -> Res
     })?;
     cluster.start("kube-apiserver")?;
     wait::until("the API server's return", LONG, || cluster.run(&["get", "--raw", "/readyz"]).ok())?;
-    assert_even(&load.end()?);
+    assert_even(&load.end()?, OFF);
     weigh(&space, [0, 1])?;
     wait::until("the change after the outage", LONG, || {
         space.dial("client", address, 80, &[], 20).ok().filter(|report| report.answered("v2") == 20)
@@ -74,7 +78,7 @@ fn a_rolling_update_under_load_loses_no_connection() -> Result<()> {
     let load = space.load("client", address, 80, &["--pause-us", "1000", "--workers", "2"])?;
     cluster.run(&["-n", "weir-system", "rollout", "restart", "daemonset/weir"])?;
     cluster.run(&["-n", "weir-system", "rollout", "status", "daemonset/weir", "--timeout=180s"])?;
-    assert_even(&load.end()?);
+    assert_even(&load.end()?, OFF);
     Ok(())
 }
 
@@ -94,6 +98,6 @@ fn a_killed_agent_under_load_loses_no_connection() -> Result<()> {
         })?;
     }
     cluster.run(&["-n", "weir-system", "rollout", "status", "daemonset/weir", "--timeout=180s"])?;
-    assert_even(&load.end()?);
+    assert_even(&load.end()?, OFF);
     Ok(())
 }
