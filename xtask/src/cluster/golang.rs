@@ -60,15 +60,27 @@ pub(super) fn dns(workspace: &Workspace) -> Result<PathBuf> {
 /// # Errors
 ///
 /// If the module cannot be had.
-pub(super) fn gateway_api() -> Result<PathBuf> {
+pub(super) fn gateway_api(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.cache().join(GATEWAY_API.replace('/', "-"));
+    if folder.is_dir() {
+        return Ok(folder);
+    }
     let mut command = go()?;
     command.args(["mod", "download", "-json", GATEWAY_API]).stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("cannot start {}", shown(&command)))?;
     let module: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    match (module["Dir"].as_str(), module["Error"].as_str()) {
-        (Some(folder), None) => Ok(Path::new(folder).join("config/crd/standard")),
-        (_, error) => bail!("{} has no folder for it: {}", shown(&command), error.unwrap_or("no reason given")),
+    let (Some(module), None) = (module["Dir"].as_str(), module["Error"].as_str()) else {
+        bail!("{} has no folder for it: {}", shown(&command), module["Error"].as_str().unwrap_or("no reason given"));
+    };
+    // Root, who installs them, has no modules of Go.
+    let unfinished = folder.with_extension("unfinished");
+    fs::create_dir_all(&unfinished)?;
+    for entry in fs::read_dir(Path::new(module).join("config/crd/standard"))? {
+        let entry = entry?;
+        fs::write(unfinished.join(entry.file_name()), fs::read(entry.path())?)?;
     }
+    fs::rename(&unfinished, &folder)?;
+    Ok(folder)
 }
 
 /// Builds a command of a Go module at a version, or finds it built.

@@ -16,8 +16,8 @@ const HYBRID: &str = "/sys/fs/cgroup/unified";
 /// # Errors
 ///
 /// If they cannot be had or the server refuses them.
-pub(super) fn gateway_api(kubectl: &Kubectl) -> Result<()> {
-    kubectl.apply(&golang::gateway_api()?)?;
+pub(super) fn gateway_api(workspace: &Workspace, kubectl: &Kubectl) -> Result<()> {
+    kubectl.apply(&golang::gateway_api(workspace)?)?;
     let kinds = ["crd/tcproutes", "crd/tlsroutes", "crd/referencegrants"]
         .map(|kind| format!("{kind}.gateway.networking.k8s.io"));
     let mut arguments = vec!["wait", "--for=condition=Established", "--timeout=60s"];

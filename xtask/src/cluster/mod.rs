@@ -149,7 +149,7 @@ fn kubectl(workspace: &Workspace, name: &str, arguments: &[String]) -> Result<()
 fn build(workspace: &Workspace, options: UpArgs) -> Result<Parts> {
     let kubebox = golang::kubebox(workspace)?;
     let dns = golang::dns(workspace)?;
-    golang::gateway_api()?;
+    golang::gateway_api(workspace)?;
     interrupt::check()?;
     let folder = image::folder(workspace);
     let first = folder.join(TEST_PROGRAMS[0]);
@@ -190,7 +190,7 @@ fn start(workspace: &Workspace, place: &Place, parts: &Parts, options: UpArgs) -
     say("the control plane is ready");
     start_nodes(place, parts, &kubectl)?;
     say("both nodes are ready");
-    install::gateway_api(&kubectl)?;
+    install::gateway_api(workspace, &kubectl)?;
     install::dns(workspace, &kubectl)?;
     kubectl.rolled_out("kube-system", "deployment/dns")?;
     say("the Gateway API and cluster DNS are ready");
