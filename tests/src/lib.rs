@@ -8,6 +8,7 @@ pub mod agent;
 pub mod binaries;
 pub mod cgroup;
 pub mod client;
+pub mod cluster;
 pub mod config;
 pub mod foreign;
 pub mod host;

@@ -1,4 +1,4 @@
-//! The commands that demo and bench run: built as the user, run as root.
+//! The commands that demo, bench and cluster run: built as the user, run as root.
 
 use crate::{
     process::{self, Privilege},
@@ -32,7 +32,7 @@ pub(crate) fn as_root(workspace: &Workspace, purpose: Purpose, profile: Profile)
         Profile::Debug => "debug",
         Profile::Release => "release",
     };
-    if env::var_os(BUILT).is_none() {
+    if !is_second_start() {
         setup::prepare(purpose)?;
         let mut build = process::cargo();
         build.current_dir(workspace.root()).args([
@@ -54,14 +54,26 @@ pub(crate) fn as_root(workspace: &Workspace, purpose: Purpose, profile: Profile)
         }
         // Standard output belongs to the result.
         process::run(build.stdout(Stdio::null()))?;
-        match Privilege::here() {
-            Privilege::Root => {}
-            privilege @ (Privilege::Sudo | Privilege::None) => {
-                again(workspace, privilege)?;
-            }
-        }
+        need_root(workspace)?;
     }
     Ok(Binaries::inside(&workspace.target().join(folder)))
+}
+
+/// Whether this command was started again as root, after everything was built.
+pub(crate) fn is_second_start() -> bool {
+    env::var_os(BUILT).is_some()
+}
+
+/// Goes on only as root: any other process starts itself again with sudo, and ends as that one ended.
+///
+/// # Errors
+///
+/// If there is no way to become root.
+pub(crate) fn need_root(workspace: &Workspace) -> Result<()> {
+    match Privilege::here() {
+        Privilege::Root => Ok(()),
+        privilege @ (Privilege::Sudo | Privilege::None) => match again(workspace, privilege)? {},
+    }
 }
 
 fn again(workspace: &Workspace, privilege: Privilege) -> Result<Infallible> {

@@ -5,6 +5,7 @@
 //! killed and started again, while connections go on. Then the same for TLS, on both paths. Every
 //! figure that is shown is checked.
 
+mod cluster;
 mod phase;
 mod picture;
 mod stage;
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// Prints the figures as JSON instead of the picture.
     #[arg(long)]
     json: bool,
+    /// Plays on a real cluster with two nodes instead, which it starts and ends.
+    #[arg(long)]
+    cluster: bool,
     /// Goes on after a phase that is off.
     #[arg(long)]
     keep_going: bool,
@@ -62,17 +66,27 @@ struct Outcome {
 ///
 /// If it cannot run here, or if anything is off.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
+    if args.cluster {
+        return cluster::run(workspace, args);
+    }
     let binaries = built::as_root(workspace, Purpose::Demo, Profile::Debug)?;
     interrupt::watch()?;
     let picture = Picture::new(args.json);
     let mut outcome = Outcome::default();
     let mut show = Show { picture: &picture, outcome: &mut outcome, args };
     let played = play(&binaries, workspace, &mut show);
+    finish(&outcome, args, played)?;
+    picture.end();
+    Ok(())
+}
+
+/// Prints the figures if they were asked for, and says what was off.
+fn finish(outcome: &Outcome, args: &Args, played: Result<()>) -> Result<()> {
     if interrupt::came() {
         bail!("interrupted; everything that the demo had made is removed");
     }
     if args.json {
-        println!("{}", serde_json::to_string(&outcome)?);
+        println!("{}", serde_json::to_string(outcome)?);
     }
     played?;
     let off: Vec<&str> = outcome.phases.iter().filter(|phase| !phase.is_right()).map(Phase::name).collect();
@@ -83,7 +97,6 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> Result<()> {
             outcome.agent_killed_failed_connections
         );
     }
-    picture.end();
     Ok(())
 }
 

@@ -4,8 +4,12 @@ mod bench;
 mod build;
 mod built;
 mod ci;
+mod cluster;
+mod crds;
 mod demo;
+mod image;
 mod interrupt;
+mod manifests;
 mod process;
 mod setup;
 mod tally;
@@ -39,6 +43,14 @@ enum Command {
     Tidy,
     /// Boots older kernels in virtual machines and checks a split there.
     Vm(vm::Args),
+    /// Starts a real Kubernetes with two nodes on this machine, ends it, runs its kubectl.
+    Cluster(cluster::Args),
+    /// Writes the definitions of Weir's own kinds to where they are shipped.
+    Crds,
+    /// Builds the container image of `weir`.
+    Image(image::Args),
+    /// Checks that the kustomize base and the Helm chart install the same, and the alert rules.
+    Manifests,
     /// Runs everything that must hold before a change is taken.
     Ci,
     /// Shows a split at work: changed weights, a killed agent, rejected connections.
@@ -68,6 +80,10 @@ fn run(cli: &Cli) -> Result<bool> {
         Command::Test(args) => return test::run(&workspace, args),
         Command::Tidy => tidy::run(&workspace)?,
         Command::Vm(args) => return vm::run(&workspace, args),
+        Command::Cluster(args) => cluster::run(&workspace, args)?,
+        Command::Crds => crds::run(&workspace)?,
+        Command::Image(args) => image::run(&workspace, args)?,
+        Command::Manifests => manifests::run(&workspace)?,
         Command::Ci => return Ok(ci::run(&workspace)),
         Command::Demo(args) => demo::run(&workspace, args)?,
         Command::Bench(args) => bench::run(&workspace, args)?,

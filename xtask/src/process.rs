@@ -55,6 +55,9 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     env::split_paths(&path).chain(others).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
+/// Where Go is when its own installer put it there, and not on the search path.
+pub(crate) const USUAL_GO: &str = "/usr/local/go/bin/go";
+
 /// How this process may do what needs root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Privilege {

@@ -4,6 +4,7 @@ mod asking;
 pub mod check;
 pub mod clean;
 pub mod completions;
+pub mod crds;
 pub mod dump;
 pub mod explain;
 mod format;
@@ -53,6 +54,9 @@ enum Command {
     Completions(completions::CompletionsArgs),
     /// Print the man page
     Man(man::ManArgs),
+    /// Print the CustomResourceDefinitions of Weir's own kinds
+    #[command(hide = true)]
+    Crds,
     /// Dial an address from a cgroup; the agent's self-test runs this
     #[command(hide = true)]
     SelfTestProbe(Probe),
@@ -81,6 +85,7 @@ pub fn run() -> Result<ExitCode> {
         Command::Clean(args) => clean::run(&args, &mut out),
         Command::Completions(args) => completions::run(&args, &mut Cli::command(), &mut out),
         Command::Man(args) => man::run(&args, Cli::command(), &mut out),
+        Command::Crds => crds::run(&mut out),
         Command::SelfTestProbe(probe) => run_probe(&probe).map(|()| ExitCode::SUCCESS),
     }
 }

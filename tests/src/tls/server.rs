@@ -41,7 +41,8 @@ const BACKLOG: i32 = 8_192;
 /// How to start a server.
 #[derive(Clone, Debug)]
 pub struct Listen<'a> {
-    namespace: &'a Namespace,
+    /// None: where this process is.
+    namespace: Option<&'a Namespace>,
     address: SocketAddr,
     name: &'a str,
     speech: Speech,
@@ -53,7 +54,13 @@ impl<'a> Listen<'a> {
     /// Describes a server that speaks TLS and greets.
     #[must_use]
     pub fn on(namespace: &'a Namespace, address: SocketAddr, name: &'a str) -> Self {
-        Self { namespace, address, name, speech: Speech::Full, conduct: Conduct::Greet, mptcp: false }
+        Self { namespace: Some(namespace), ..Self::here(address, name) }
+    }
+
+    /// Describes the same server in the namespace of this process.
+    #[must_use]
+    pub fn here(address: SocketAddr, name: &'a str) -> Self {
+        Self { namespace: None, address, name, speech: Speech::Full, conduct: Conduct::Greet, mptcp: false }
     }
 
     /// Speaks otherwise.
@@ -81,10 +88,11 @@ impl<'a> Listen<'a> {
     /// If the address is not local in the namespace or is taken.
     pub fn start(&self) -> Result<TlsServer> {
         host::raise_file_limit();
-        let listener = self
-            .namespace
-            .run(|| self.socket())
-            .with_context(|| format!("cannot listen on {} in {}", self.address, self.namespace.name()))?;
+        let (listener, place) = match self.namespace {
+            Some(namespace) => (namespace.run(|| self.socket()), namespace.name()),
+            None => (self.socket(), "this namespace"),
+        };
+        let listener = listener.with_context(|| format!("cannot listen on {} in {place}", self.address))?;
         let acceptor = TlsAcceptor::from(Arc::new(Identity::shared().server()?));
         let service = Service::new(self.name, self.speech, self.conduct, acceptor);
         let counts = Arc::clone(&service.counts);

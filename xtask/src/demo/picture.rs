@@ -29,6 +29,16 @@ impl Picture {
         self.line("  (no machine has these addresses)       └─ checkout-v3   does not exist: refused at once");
     }
 
+    /// Says what the part on a cluster is about.
+    pub(super) fn cluster_title(&self, nodes: &[String]) {
+        self.line("");
+        self.line(&self.bold("  Weir on a real cluster: one Service, two versions, two namespaces of clients"));
+        self.line("");
+        self.line("  pods of the shop and of a team       ┌─ checkout-v1   a pod on the first node");
+        self.line("  dial checkout, ports 80 and 443    ──┴─ checkout-v2   a pod on the second node");
+        self.line(&self.dim(&format!("  nodes: {}", nodes.join(", "))));
+    }
+
     /// Says what the TLS part is about.
     pub(super) fn tls_title(&self) {
         self.line("");

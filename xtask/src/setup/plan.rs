@@ -14,6 +14,8 @@ pub(crate) enum Purpose {
     Test,
     /// `cargo xtask bench`.
     Bench,
+    /// `cargo xtask cluster`.
+    Cluster,
     /// `cargo xtask ci`.
     Ci,
 }
@@ -71,10 +73,14 @@ pub(crate) struct Program {
     needed_by: &'static [Purpose],
 }
 
-const WITH_NAMESPACES: &[Purpose] = &[Purpose::Demo, Purpose::Test, Purpose::Bench, Purpose::Ci];
+const WITH_NAMESPACES: &[Purpose] = &[Purpose::Demo, Purpose::Test, Purpose::Bench, Purpose::Cluster, Purpose::Ci];
+const WITH_CLUSTER: &[Purpose] = &[Purpose::Cluster];
+
+/// A program that is not on the search path, where Debian puts it.
+const BRIDGE: &str = "/usr/lib/cni/bridge";
 
 /// Programs that are looked for by name, so that it does not matter who installed them.
-pub(crate) const PROGRAMS: [Program; 5] = [
+pub(crate) const PROGRAMS: [Program; 9] = [
     Program { name: "ip", package: "iproute2", why: "makes network namespaces", needed_by: WITH_NAMESPACES },
     Program {
         name: "qemu-system-x86_64",
@@ -82,7 +88,12 @@ pub(crate) const PROGRAMS: [Program; 5] = [
         why: "boots other kernels",
         needed_by: &[Purpose::Test, Purpose::Ci],
     },
-    Program { name: "nft", package: "nftables", why: "is measured beside Weir", needed_by: &[Purpose::Bench] },
+    Program {
+        name: "nft",
+        package: "nftables",
+        why: "is measured beside Weir, and is what kube-proxy leads Services with",
+        needed_by: &[Purpose::Bench, Purpose::Cluster],
+    },
     Program { name: "haproxy", package: "haproxy", why: "is measured beside Weir", needed_by: &[Purpose::Bench] },
     // The module is a package of its own, which depends on the server.
     Program {
@@ -90,6 +101,25 @@ pub(crate) const PROGRAMS: [Program; 5] = [
         package: "libnginx-mod-stream",
         why: "is measured beside Weir",
         needed_by: &[Purpose::Bench],
+    },
+    Program {
+        name: "containerd",
+        package: "containerd",
+        why: "runs the pods of the test cluster",
+        needed_by: WITH_CLUSTER,
+    },
+    Program { name: "runc", package: "runc", why: "starts the pods of the test cluster", needed_by: WITH_CLUSTER },
+    Program {
+        name: BRIDGE,
+        package: "containernetworking-plugins",
+        why: "connects the pods of the test cluster",
+        needed_by: WITH_CLUSTER,
+    },
+    Program {
+        name: "go",
+        package: "golang-go",
+        why: "builds Kubernetes for the test cluster",
+        needed_by: WITH_CLUSTER,
     },
 ];
 
@@ -235,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_complete_machine_needs_nothing() {
-        for purpose in [Purpose::Build, Purpose::Demo, Purpose::Test, Purpose::Bench, Purpose::Ci] {
+        for purpose in [Purpose::Build, Purpose::Demo, Purpose::Test, Purpose::Bench, Purpose::Cluster, Purpose::Ci] {
             assert_eq!(plan(purpose, &complete()), Ok(vec![]), "{purpose:?}");
         }
     }
@@ -258,6 +288,13 @@ mod tests {
         let system = System { programs: BTreeSet::from(["ip"]), ..complete() };
         assert_eq!(names(&plan(Purpose::Bench, &system).unwrap()), ["nftables", "haproxy", "libnginx-mod-stream"]);
         assert_eq!(plan(Purpose::Demo, &system), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_runs_pods_comes_only_for_the_cluster() {
+        let system = System { programs: BTreeSet::from(["ip"]), ..complete() };
+        let packages = ["nftables", "containerd", "runc", "containernetworking-plugins", "golang-go"];
+        assert_eq!(names(&plan(Purpose::Cluster, &system).unwrap()), packages);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is there already. Only looks; takes well under a second and no network.
 
 use super::plan::{Distribution, PROGRAMS, System, Toolchain};
-use crate::process::{answer, find};
+use crate::process::{USUAL_GO, answer, find};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -25,7 +25,7 @@ pub(super) fn system() -> System {
     let toolchain = toolchain();
     System {
         distribution: distribution(),
-        programs: PROGRAMS.iter().map(|program| program.name).filter(|name| find(name).is_some()).collect(),
+        programs: PROGRAMS.iter().map(|program| program.name).filter(|name| is_there(name)).collect(),
         has_llvm: Path::new(LLVM).join("bin/llvm-config").is_file(),
         has_linker: has_linker(),
         has_core: has_core(&toolchain),
@@ -33,6 +33,11 @@ pub(super) fn system() -> System {
         has_deny: in_cargo_bin("cargo-deny").is_some(),
         toolchain,
     }
+}
+
+fn is_there(program: &str) -> bool {
+    // Go's own installer does not put it on the search path.
+    find(program).is_some() || (program == "go" && Path::new(USUAL_GO).is_file())
 }
 
 /// Reads the user's choice of a compiler for the kernel programs.

@@ -59,6 +59,7 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
     let mut files = Vec::new();
     collect(root, &mut files)?;
     files.sort();
+    let readme = fs::read_to_string(root.join("README.md")).unwrap_or_default();
     let mut findings = BTreeSet::new();
     let mut sources = Vec::new();
     for file in &files {
@@ -66,6 +67,7 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
         // What is not text has no words in it.
         let Ok(content) = fs::read_to_string(file) else { continue };
         findings.extend(text::check(&path, &content));
+        findings.extend(metrics::check_shipped(&path, &content, &readme));
         if path.ends_with(".rs") {
             sources.push(Source::read(&path, &content)?);
         }
@@ -79,7 +81,6 @@ fn check(root: &Path) -> Result<BTreeSet<Finding>> {
             findings.extend(borders::check(source));
         }
     }
-    let readme = fs::read_to_string(root.join("README.md")).unwrap_or_default();
     findings.extend(metrics::check(&sources, &readme));
     Ok(findings)
 }
